@@ -3,8 +3,9 @@
 #
 #   benches/instructions.sh                 the central cases
 #   benches/instructions.sh chain/100       one case
+#   FEW=0 MANY=1 benches/instructions.sh once/40000     with fewer runs, for long ones
 #
-# Only the runs are counted, not what builds their graphs. An entrant is run twice, 20 and 120 times, so that what a runtime costs
+# Only the runs are counted, not what builds their graphs. An entrant is run twice, 20 and 120 times (FEW and MANY), so that what a runtime costs
 # falls out, and what the allocator does only in some runs is spread over a hundred of them.
 set -eu
 cd "$(dirname "$0")/.."
@@ -26,9 +27,9 @@ name() { # case entrant: label and units, as the program says them
 row() { # case entrant
     said=$(name "$1" "$2")
     [ -n "$said" ] || return 1
-    few=$(refs "$1" "$2" 20)
-    many=$(refs "$1" "$2" 120)
-    echo "| $1 | ${said%|*} | $(((many - few) / (100 * ${said#*|}))) |"
+    few=$(refs "$1" "$2" "${FEW:-20}")
+    many=$(refs "$1" "$2" "${MANY:-120}")
+    echo "| $1 | ${said%|*} | $(((many - few) / ((${MANY:-120} - ${FEW:-20}) * ${said#*|}))) |"
 }
 
 echo "| case | entrant | instructions a unit |"

@@ -161,7 +161,9 @@ pub trait IntoNode<S: State, M>: Sized {
     }
 
     /// Makes the node wait until no other node can run, then runs it once, however often it was reached.
-    /// Several deferred nodes are released together. A dispatch to the node does not wait.
+    /// Several deferred nodes are released together, except those that another of them still leads to, by
+    /// edges, routes or declared targets of commands; they wait on. Nodes that lead to each other do not wait
+    /// for one another. A dispatch to the node does not wait.
     ///
     /// ```
     /// # use agentgraph::prelude::*;

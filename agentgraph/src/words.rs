@@ -42,5 +42,8 @@ pub use when_busy::WhenBusy;
 /// The entry point of every graph. It has no incoming edges.
 pub const START: &str = "__start__";
 
+/// The default limit of supersteps of a call.
+pub(crate) const MAX_SUPERSTEPS: u64 = 1000;
+
 /// The end of a branch. It has no outgoing edges.
 pub const END: &str = "__end__";

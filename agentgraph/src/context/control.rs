@@ -221,9 +221,8 @@ impl Control {
         let mut unstored = std::mem::take(&mut *lock(&self.unstored));
         unstored.sort_by_key(|(task, _)| task.index);
         let mut cells = self.cells();
-        let taken = unstored
-            .iter()
-            .map(|(task, key)| cells.get_mut(&task.index)?.once.take_unstored(*task, key));
+        let taken =
+            unstored.iter().map(|(task, key)| cells.get_mut(&task.index)?.once.take_unstored(*task, key));
         taken.flatten().collect()
     }
 

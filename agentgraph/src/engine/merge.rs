@@ -223,10 +223,7 @@ impl<S: State> Merge<'_, S> {
         self.next.settle();
         put_off(self.next);
         if self.next.is_empty() {
-            self.next.pulled.append(&mut self.next.deferred);
-            for node in &self.next.pulled {
-                self.joins.release(topology, *node);
-            }
+            self.release_deferred();
         }
     }
 
@@ -263,12 +260,20 @@ impl<S: State> Merge<'_, S> {
         }
         put_off(self.next);
         if is_last(self.next) {
-            for node in std::mem::take(&mut self.next.deferred) {
-                self.joins.release(topology, node);
+            self.release_deferred();
+        }
+        timed
+    }
+
+    /// Releases the deferred nodes, except those that another one still leads to.
+    fn release_deferred(&mut self) {
+        let held = self.core.held_back(&self.next.deferred);
+        for node in std::mem::replace(&mut self.next.deferred, held) {
+            if self.next.deferred.binary_search(&node).is_err() {
+                self.joins.release(&self.core.topology, node);
                 self.next.pull(node);
             }
         }
-        timed
     }
 
     #[inline]

@@ -4,6 +4,7 @@ mod exclusive;
 mod fingerprint;
 mod inputs;
 mod names;
+mod order;
 mod resolve;
 mod shape;
 
@@ -115,12 +116,15 @@ fn lay_out<S: State>(
     let has_ephemeral = has(Lifetime::Ephemeral);
     let has_run_channels = has(Lifetime::Run);
     let fingerprint = shape.fingerprint::<S>(&schema, &graphs);
-    let warnings = shape.warnings(&nodes);
+    let (deferred_order, deferred_loops) = shape.deferred_order(&detached);
+    let mut warnings = shape.warnings(&nodes);
+    warnings.extend(shape.loop_warnings(&nodes, deferred_loops));
+    warnings.extend(shape.chain_warning(&nodes));
     let drawing = shape.drawing(&nodes);
     let secrets = secrets::<S>(&schema, &nodes);
     let durable_nodes = durable_nodes(&nodes);
     let contexts = contexts(&nodes);
-    let topology = shape.topology();
+    let topology = shape.topology(deferred_order);
     let Shape {
         names,
         routes,
@@ -225,6 +229,7 @@ fn entry<S: State>(
         on_end: settings.on_end,
         keeps_output: settings.keeps_output,
         remote: settings.remote,
+        anywhere: matches!(targets, CommandTargets::Anywhere),
         targets: match targets {
             CommandTargets::Declared(targets) => Some(targets),
             CommandTargets::None | CommandTargets::Anywhere => None,

@@ -94,6 +94,8 @@ pub(crate) struct NodeEntry<S: State> {
     pub(crate) keeps: Vec<KeptError>,
     /// The declared targets of its commands.
     pub(crate) targets: Option<Vec<u32>>,
+    /// Whether it returns commands whose targets are not known.
+    pub(in crate::graph) anywhere: bool,
     /// The subgraph, if the node is one.
     pub(crate) graph: Option<Arc<dyn AnyGraph>>,
     /// The treatment of a detached task at the end of the run.

@@ -143,6 +143,7 @@ impl<S: State> NodeEntry<S> {
             policies: self.policies.clone(),
             on_error: self.on_error,
             keeps: self.keeps.clone(),
+            anywhere: self.anywhere,
             targets: self.targets.clone(),
             graph: self.graph.clone(),
             on_end: self.on_end,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::Location;
 
 use crate::error::{Code, Error};
+use crate::words::MAX_SUPERSTEPS;
 
 /// The error of `compile()`: all problems of a graph at once.
 pub struct CompileError {
@@ -297,6 +298,26 @@ pub enum WarningKind {
         /// `route` or `branch`.
         what: &'static str,
     },
+    /// Deferred nodes in one loop.
+    #[error(
+        "the deferred nodes {} lead to each other, so none of them waits for another: those that wait are released together",
+        listed(.nodes)
+    )]
+    DeferredLoop {
+        /// The nodes.
+        nodes: Vec<String>,
+    },
+    /// A path that is longer than the supersteps which a call takes by default.
+    #[error(
+        "the longest path has {length} nodes and ends at `{last}`, and a call stops after {MAX_SUPERSTEPS} supersteps: raise its \
+         limit with `.max_supersteps({length})`"
+    )]
+    LongChain {
+        /// The last node of the path.
+        last: String,
+        /// The number of its nodes; of a loop one counts.
+        length: u64,
+    },
     /// A node that returns commands without declaring targets.
     #[error(
         "node `{node}` returns commands and does not declare their targets: add `.targets([..])`, or nothing is known \
@@ -310,6 +331,10 @@ pub enum WarningKind {
 
 fn ticked(nodes: &[String]) -> String {
     nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(" -> ")
+}
+
+fn listed(nodes: &[String]) -> String {
+    nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn with_article(what: &str) -> String {

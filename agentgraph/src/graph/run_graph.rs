@@ -3,12 +3,13 @@
 //! It dereferences to the compiled graph. Everything that edits can change is looked up here instead: nodes
 //! by name or id, edges, and exits. For a run without edits, this costs one null check.
 
+use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::core::{GraphCore, NodeEntry};
 use super::overlay::{Layers, Overlay, TemporaryNode};
-use super::topology::{END_ID, Exits};
+use super::topology::{DeferredOrder, END_ID, Exits};
 use crate::context::edits::ProposedEdit;
 use crate::record::header::Header;
 use crate::state::State;
@@ -178,8 +179,10 @@ impl<S: State> RunGraph<S> {
 
     #[cold]
     fn temporary_entry(&self, node: u32) -> Option<&NodeEntry<S>> {
-        let at = node.checked_sub(self.core.topology.start() + 1)?;
-        self.edited.as_ref()?.entries.get(at as usize)
+        let at = node.checked_sub(self.core.topology.start() + 1)? as usize;
+        let edited = self.edited.as_ref()?;
+        let staged = || edited.staged.as_ref()?.entries.get(at - edited.entries.len());
+        edited.entries.get(at).or_else(staged)
     }
 
     /// The handler of a node's failures.
@@ -220,6 +223,57 @@ impl<S: State> RunGraph<S> {
     pub(crate) fn is_deferred(&self, node: u32) -> bool {
         let temporary = || self.layers()?.temporary(node).map(|node| node.deferred);
         self.core.topology.is_deferred(node) || (self.is_temporary(node) && temporary().unwrap_or(false))
+    }
+
+    /// Those of the waiting deferred nodes (in order) that another waiting one still leads to.
+    pub(crate) fn held_back(&self, waiting: &[u32]) -> Vec<u32> {
+        if waiting.len() < 2 {
+            return Vec::new();
+        }
+        if !self.is_edited() {
+            return self.core.topology.deferred_order.held_back(waiting);
+        }
+        // The order of the compiled graph does not hold for an edited one.
+        let words = waiting.len().div_ceil(64);
+        let mut leads = vec![0; waiting.len() * words];
+        for (from, node) in waiting.iter().enumerate() {
+            for to in self.reached_from(*node, waiting) {
+                leads[from * words + to / 64] |= 1 << (to % 64);
+            }
+        }
+        DeferredOrder::of(waiting.to_vec(), &leads).held_back(waiting)
+    }
+
+    /// The places in `waiting` of the nodes that a node leads to, by the rules of
+    /// [`DeferredOrder`](crate::graph::topology::DeferredOrder).
+    fn reached_from(&self, node: u32, waiting: &[u32]) -> Vec<usize> {
+        let mut reached = HashSet::new();
+        let mut next = vec![node];
+        while let Some(node) = next.pop().filter(|_| !waiting.iter().all(|node| reached.contains(node))) {
+            let Some(entry) = self.entry(node).filter(|_| !self.is_detached(node)) else { continue };
+            if entry.anywhere {
+                return (0..waiting.len()).collect();
+            }
+            let mut give = |target: u32| {
+                let target = if target == END_ID { None } else { self.current_target(target) };
+                next.extend(target.filter(|target| reached.insert(*target)));
+            };
+            let topology = &self.core.topology;
+            if let Some(layers) = self.layers() {
+                layers.for_successors(node, &mut give);
+                let joins = topology.join_sources.row(node).iter();
+                let joins = joins.filter(|(join, place)| !layers.is_pruned(*join, *place));
+                let targets = joins.map(|(join, _)| topology.joins[*join as usize].target);
+                targets.filter(|to| !self.is_removed(*to)).for_each(&mut give);
+            }
+            let routes = topology.routers.row(node).iter();
+            routes.for_each(|router| {
+                self.core.routers[*router as usize].targets.iter().for_each(|to| give(*to))
+            });
+            entry.targets.iter().flatten().for_each(|to| give(*to));
+            self.handler(node).into_iter().for_each(give);
+        }
+        (0..waiting.len()).filter(|at| reached.contains(&waiting[*at])).collect()
     }
 
     /// A temporary node is detached only if it was declared so, whichever nodes lead to it.

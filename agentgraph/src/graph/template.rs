@@ -104,6 +104,7 @@ impl<S: State> GraphCore<S> {
             on_error,
             keeps: settings.keeps.clone(),
             targets: None,
+            anywhere: settings.commands,
             graph: settings.graph.clone(),
             keeps_output: false,
             remote: settings.remote,

@@ -77,10 +77,60 @@ pub(crate) struct Topology {
     pub(crate) times_joins: bool,
     /// Whether each node is deferred; empty if none is.
     pub(crate) deferred: Vec<bool>,
+    pub(crate) deferred_order: DeferredOrder,
     /// The routers of each source.
     pub(crate) routers: Rows<u32>,
     /// The exits of each source beside plain edges.
     pub(crate) exits: Vec<Exits>,
+}
+
+/// Which deferred nodes wait for which others: for those that lead to them, unless they lead back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeferredOrder {
+    /// The deferred nodes, in order of declaration.
+    nodes: Vec<u32>,
+    /// For each of them a row of bits: those that it waits for, by their places. Empty if none waits.
+    before: Vec<u64>,
+}
+
+impl DeferredOrder {
+    /// `leads`: for each of the nodes a row of bits, those that it leads to.
+    pub(crate) fn of(nodes: Vec<u32>, leads: &[u64]) -> Self {
+        let words = nodes.len().div_ceil(64);
+        let leads_to = |from: usize, to: usize| leads[from * words + to / 64] & (1 << (to % 64)) != 0;
+        let mut before = vec![0; leads.len()];
+        let mut any = false;
+        for from in 0..nodes.len() {
+            for word in 0..words {
+                let mut targets = leads[from * words + word];
+                while targets != 0 {
+                    let to = word * 64 + targets.trailing_zeros() as usize;
+                    targets &= targets - 1;
+                    if !leads_to(to, from) {
+                        before[to * words + from / 64] |= 1 << (from % 64);
+                        any = true;
+                    }
+                }
+            }
+        }
+        if any { DeferredOrder { nodes, before } } else { DeferredOrder::default() }
+    }
+
+    /// Those of the waiting nodes that another waiting one still leads to. At least one is not among them:
+    /// of nodes that lead to each other, none waits for another.
+    pub(crate) fn held_back(&self, waiting: &[u32]) -> Vec<u32> {
+        if self.before.is_empty() {
+            return Vec::new();
+        }
+        let words = self.nodes.len().div_ceil(64);
+        let place = |node: &u32| self.nodes.binary_search(node).ok();
+        let mut bits = vec![0; words];
+        for place in waiting.iter().filter_map(place) {
+            bits[place / 64] |= 1 << (place % 64);
+        }
+        let waits = |at: usize| self.before[at * words..][..words].iter().zip(&bits).any(|(a, b)| a & b != 0);
+        waiting.iter().filter(|node| place(node).is_some_and(waits)).copied().collect()
+    }
 }
 
 /// A join: its target, its sources, its rule for firing, and the place of its bits in the run's table.

@@ -20,12 +20,9 @@ use crate::run::{CompiledGraph, RunFuture, begin, upkeep, view};
 use crate::spans::may_be_heard;
 use crate::state::State;
 use crate::step::MakeEdits;
-use crate::words::{Budget, Durability, OpenRequest, Outcome, View, Views, WhenBusy};
+use crate::words::{Budget, Durability, MAX_SUPERSTEPS, OpenRequest, Outcome, View, Views, WhenBusy};
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::engine::Leased;
-
-/// The default limit of supersteps of a call.
-const MAX_SUPERSTEPS: u64 = 1000;
 
 /// The default number of events that a run may be ahead of its stream's reader.
 const STREAM_CAPACITY: usize = 64;

@@ -96,12 +96,7 @@ fn state_graph(shape: &Shape, eager: bool, saver: &NotingSaver, calls: &Calls) -
 }
 
 /// The graph as a node beside another one, and before a third.
-fn around(
-    shape: &Shape,
-    eager: bool,
-    saver: &NotingSaver,
-    calls: &Calls,
-) -> CompiledGraph<Words> {
+fn around(shape: &Shape, eager: bool, saver: &NotingSaver, calls: &Calls) -> CompiledGraph<Words> {
     let inner = state_graph(shape, eager, saver, calls);
     let outer = |at: usize| {
         let calls = calls.clone();
@@ -131,7 +126,12 @@ fn pass(shape: &Shape, saver: &NotingSaver, calls: &Calls) -> CompiledDependency
             }
         });
     }
-    shape.edges.iter().fold(graph, |graph, (a, b)| graph.edge(name(*a), name(*b))).compile().unwrap()
+    shape
+        .edges
+        .iter()
+        .fold(graph, |graph, (a, b)| graph.edge(name(*a), name(*b)))
+        .compile()
+        .unwrap()
         .checkpointer(saver.clone())
 }
 
@@ -167,7 +167,15 @@ macro_rules! said {
         let refused = if state.finished { None } else { Some(refused_for(&$invoke.await.unwrap_err())) };
         let not_run = $not_run(&state);
         let report_finished = report.is_finished();
-        Said { next: state.next, finished: state.finished, not_run, listed, only_commit, report_finished, refused }
+        Said {
+            next: state.next,
+            finished: state.finished,
+            not_run,
+            listed,
+            only_commit,
+            report_finished,
+            refused,
+        }
     }};
 }
 

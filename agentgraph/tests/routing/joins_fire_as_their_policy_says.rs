@@ -180,6 +180,7 @@ async fn a_deferred_node_waits_for_dispatches() {
 
 #[tokio::test]
 async fn deferred_nodes_are_released_together_and_may_run_again() {
+    let more = |words: &Words| if words.seen.len() < 5 { "b" } else { END };
     let graph = StateGraph::new()
         .node("one", name.defer())
         .node("two", name.defer())
@@ -188,7 +189,8 @@ async fn deferred_nodes_are_released_together_and_may_run_again() {
         .edge(START, "one")
         .edge(START, "a")
         .edge("a", "two")
-        .branch("two", |words: &Words| if words.seen.len() < 5 { "b" } else { END }, ["b", END])
+        .branch("one", more, ["b", END])
+        .branch("two", more, ["b", END])
         .edge("b", "one")
         .edge("b", "two");
     assert_eq!(seen(graph).await, "a one two b one two");

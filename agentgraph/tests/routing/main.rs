@@ -4,8 +4,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod chains_longer_than_the_limit_are_a_warning;
 mod compile_finds_every_problem;
 mod compile_warns_of_joins_of_exclusive_branches;
+mod deferred_nodes_wait_for_those_before_them;
 mod derived_route;
 mod joins_fire_as_their_policy_says;
 mod joins_take_a_superstep_as_a_set;

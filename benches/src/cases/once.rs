@@ -11,15 +11,49 @@ use crate::states::{Counter, CounterUpdate};
 
 const RESULTS: u64 = 100;
 
+/// The results of a long task, and the number of shorter ones that have as many together.
+const MANY: u64 = 40_000;
+const PARTS: u64 = 10;
+
 /// The size of a short answer of a model.
 const BYTES: usize = 1000;
 
 pub(crate) fn cases() -> Vec<Case> {
-    vec![Case::new("once/100", "result", RESULTS, entrants)]
+    vec![
+        Case::new("once/100", "result", RESULTS, entrants),
+        Case::new("once/40000", "result", MANY, long_entrants),
+    ]
 }
 
 fn answer() -> String {
     "x".repeat(BYTES)
+}
+
+/// A result costs the same, however many came before it.
+fn long_entrants() -> Vec<Entrant> {
+    let runtime = one_thread();
+    let entrant = |label, results: u64| {
+        let node = move |ctx: Ctx| async move {
+            let mut sum = 0;
+            for n in 0..results {
+                sum += ctx.once("count", async { Ok(n) }).await?;
+            }
+            Ok::<_, agentgraph::BoxError>(Counter::update().count(sum))
+        };
+        let graph = StateGraph::new().node("work", node).edge(START, "work").compile().expect("a graph");
+        let graph = graph.checkpointer(MemorySaver::new());
+        let runtime = Rc::clone(&runtime);
+        Entrant::new(label, move |times| {
+            for _ in 0..times * (MANY / results) {
+                let run = async { graph.invoke(Counter::input()).thread("t").await.expect("the run ends") };
+                assert_eq!(runtime.block_on(run).output().count, results * (results - 1) / 2);
+            }
+        })
+    };
+    vec![
+        entrant("floor: engine, 4,000 results in a task", MANY / PARTS),
+        entrant("engine, 40,000 results in a task", MANY).within(1.1),
+    ]
 }
 
 async fn work(ctx: Ctx) -> Result<CounterUpdate> {

@@ -12,7 +12,7 @@ use super::resolve::{CommandTargets, ResolvedEdge, RouteShape};
 use crate::graph::core::Breaks;
 use crate::graph::draw::{Drawing, Line, LineKind};
 use crate::graph::problem::{ProblemKind, Warning, WarningKind};
-use crate::graph::topology::{END_ID, Exits, JoinShape, Rows, Topology, WIDE};
+use crate::graph::topology::{DeferredOrder, END_ID, Exits, JoinShape, Rows, Topology, WIDE};
 use crate::graph::{DeclaredBreak, DeclaredNode};
 use crate::state::State;
 use crate::words::START;
@@ -44,9 +44,8 @@ impl Shape {
         has_edge || self.routes.iter().any(|route| route.from == start)
     }
 
-    /// All paths between nodes as a petgraph graph. END has an index of its own; nodes without edges or
-    /// routes lead there.
-    fn path_graph(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
+    /// The edges, joins, routes and declared commands as a petgraph graph. END has an index of its own.
+    pub(super) fn ways(&self) -> DiGraph<(), ()> {
         let start = self.names.start();
         let end = start + 1;
         let mut ways = DiGraph::with_capacity(end as usize + 1, self.edges.len());
@@ -71,18 +70,27 @@ impl Shape {
                 }
             }
         }
+        ways
+    }
+
+    /// All paths between nodes as a petgraph graph, with START and END; nodes without edges or routes lead to
+    /// END.
+    fn path_graph(&self) -> (DiGraph<(), ()>, NodeIndex, NodeIndex) {
+        let mut ways = self.ways();
+        let start = NodeIndex::new(self.names.start() as usize);
+        let end = NodeIndex::new(start.index() + 1);
         for (node, handler) in self.handled() {
-            ways.add_edge(NodeIndex::new(node), index(handler), ());
+            ways.add_edge(NodeIndex::new(node), NodeIndex::new(handler as usize), ());
         }
         if let Some(node) = self.on_limit {
-            ways.add_edge(index(start), index(node), ());
+            ways.add_edge(start, NodeIndex::new(node as usize), ());
         }
-        for node in 0..start as usize {
-            if ways.neighbors(NodeIndex::new(node)).next().is_none() {
-                ways.add_edge(NodeIndex::new(node), index(END_ID), ());
+        for node in (0..start.index()).map(NodeIndex::new) {
+            if ways.neighbors(node).next().is_none() {
+                ways.add_edge(node, end, ());
             }
         }
-        (ways, NodeIndex::new(start as usize), NodeIndex::new(end as usize))
+        (ways, start, end)
     }
 
     /// The nodes that were declared detached, and those that are reached only through them; empty if there
@@ -216,7 +224,7 @@ impl Shape {
         Drawing { names: self.names.list.clone(), graphs, lines }
     }
 
-    pub(super) fn topology(&self) -> Topology {
+    pub(super) fn topology(&self, deferred_order: DeferredOrder) -> Topology {
         let rows = self.names.list.len() + 1;
         let mut successors = vec![Vec::new(); rows];
         let mut join_sources = vec![Vec::new(); rows];
@@ -271,6 +279,7 @@ impl Shape {
             joins,
             join_words,
             deferred: self.deferred.to_vec(),
+            deferred_order,
             routers: Rows::of(routers),
             exits,
         }

@@ -60,7 +60,8 @@ impl ThreadState {
     /// # Errors
     /// [`Code::Encode`](crate::Code::Encode) if the state cannot be encoded.
     pub fn of<S: StoredState>(schema: &S::Schema, checkpoint: Checkpoint<S>) -> Result<Self, Error> {
-        let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } = checkpoint;
+        let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } =
+            checkpoint;
         let Checkpoint { interrupts, failures, steps, children, abandoned, .. } = checkpoint;
         let Checkpoint { edits, skips, memories, unknown_fields, .. } = checkpoint;
         Ok(ThreadState {

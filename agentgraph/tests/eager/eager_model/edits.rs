@@ -71,6 +71,27 @@ impl Graph {
         }
     }
 
+    /// Whether some path leads from a node to another. Commands of temporary nodes have no declared targets,
+    /// so they lead everywhere.
+    pub fn leads(&self, shape: &Shape, from: usize, to: usize) -> bool {
+        let mut reached = BTreeSet::new();
+        let mut next = vec![from];
+        while let Some(node) = next.pop() {
+            if self.removed.contains(&node) {
+                continue;
+            }
+            let Some(compiled) = shape.nodes.get(node) else { return true };
+            let dispatched = compiled.dispatches.iter().filter_map(|name| self.existing.get(name).copied());
+            let joins = self.joins.iter().enumerate();
+            let joins = joins
+                .filter(|(join, (from, _))| from.contains(&node) && !self.pruned.contains(&(*join, node)));
+            let joins = joins.map(|(_, (_, to))| *to).filter(|to| !self.removed.contains(to));
+            let targets = self.successors(node).into_iter().chain(dispatched).chain(joins);
+            next.extend(targets.filter(|target| reached.insert(*target)));
+        }
+        reached.contains(&to)
+    }
+
     pub fn successors(&self, node: usize) -> Vec<usize> {
         if self.removed.contains(&node) {
             Vec::new()

@@ -301,7 +301,15 @@ impl<'a> Model<'a> {
         reached.retain(|one| !waits(one));
         self.deferred.extend(waiting);
         if reached.is_empty() && self.open.is_empty() {
-            for node in std::mem::take(&mut self.deferred) {
+            // One that another waiting one leads to waits on, unless it leads back.
+            let leads = |from: usize, to: usize| self.graph.leads(self.shape, from, to);
+            let waits = |node: &usize| {
+                self.deferred.iter().any(|other| leads(*other, *node) && !leads(*node, *other))
+            };
+            let (held, released): (BTreeSet<usize>, BTreeSet<usize>) =
+                self.deferred.iter().copied().partition(waits);
+            self.deferred = held;
+            for node in released {
                 for (join, (_, _, target)) in self.shape.joins.iter().enumerate() {
                     if *target == node && self.rounds[join].fired {
                         self.rounds[join] = Round::default();

@@ -136,6 +136,9 @@ fn with_node(
     if data.defers {
         node_of_graph = node_of_graph.defer();
     }
+    if let Some(targets) = data.declared_targets() {
+        node_of_graph = node_of_graph.targets(targets.into_iter().map(target_name));
+    }
     graph.node(name(node), node_of_graph)
 }
 

@@ -284,15 +284,28 @@ impl<'a> Model<'a> {
             }
             Action::Resume(which) => {
                 self.answer(which, &mut 0);
+                self.show_start();
                 self.run(act, self.break_reported)
             }
             Action::Proceed if forks => {
+                self.items.push(StreamItem::Values(0, self.world.clone()));
                 self.commit(Source::Fork);
                 self.halted.clear();
                 self.run(act, false)
             }
-            Action::Proceed => self.run(act, self.break_reported),
+            Action::Proceed => {
+                self.show_start();
+                self.run(act, self.break_reported)
+            }
         }
+    }
+
+    /// A call that continues a run begins with its state and checkpoint.
+    fn show_start(&mut self) {
+        self.items.push(StreamItem::Values(0, self.world.clone()));
+        let Some(at) = self.base.map(|at| &self.stored[at]) else { return };
+        let next = at.next.iter().map(|(node, _)| name(*node)).collect();
+        self.items.push(StreamItem::Checkpoint(at.id, at.source, next));
     }
 
     /// Returns the open requests, in task order.
@@ -730,7 +743,13 @@ impl<'a> Model<'a> {
         pulled.extend(self.rounds.due(self.shape, now, nothing_else));
         self.put_off(&mut pulled);
         if pulled.is_empty() && dispatched.is_empty() {
-            pulled = std::mem::take(&mut self.deferred);
+            // One that another waiting one leads to waits on, unless it leads back.
+            let waits = |node: &usize| {
+                let leads = |from: usize, to: usize| self.shape.leads(from, to);
+                self.deferred.iter().any(|other| leads(*other, *node) && !leads(*node, *other))
+            };
+            let (held, released) = self.deferred.iter().copied().partition(waits);
+            (self.deferred, pulled) = (held, released);
             pulled.iter().for_each(|node| self.rounds.release(self.shape, *node));
         }
         self.next = pulled.into_iter().map(|node| (node, None)).chain(dispatched).collect();

@@ -1,5 +1,6 @@
 //! A graph as data, and its names.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use agentgraph::{END, Memory, Route, START};
@@ -111,7 +112,39 @@ impl Child {
     }
 }
 
+impl NodeShape {
+    /// The targets that the node declares for its commands; `None` if it cannot declare all.
+    pub fn declared_targets(&self) -> Option<Vec<Option<usize>>> {
+        let targets = self.command.iter().flat_map(|command| command.options.iter().flatten());
+        let declared = targets.map(|target| match target {
+            Target::Node(node) | Target::Dispatch(node) => Some(Some(*node)),
+            Target::End => Some(None),
+            Target::Ghost => None,
+        });
+        declared.collect()
+    }
+}
+
 impl Shape {
+    /// Whether some path of edges, routes, declared commands and handlers leads from a node to another. Every
+    /// router here is declared for all nodes, and so is a command without declared targets.
+    pub fn leads(&self, from: usize, to: usize) -> bool {
+        let mut reached = BTreeSet::new();
+        let mut next = vec![from];
+        while let Some(node) = next.pop() {
+            let shape = &self.nodes[node];
+            let commands = if shape.child.is_some() { Some(Vec::new()) } else { shape.declared_targets() };
+            let routed = self.routers.iter().any(|router| router.from == Some(node));
+            let Some(commands) = commands.filter(|_| !routed) else { return true };
+            let edges = self.edges.iter().filter(|edge| edge.from.contains(&Some(node)));
+            let handler = shape.handler.filter(|_| shape.child.is_none());
+            let targets =
+                edges.filter_map(|edge| edge.to).chain(commands.into_iter().flatten()).chain(handler);
+            next.extend(targets.filter(|target| reached.insert(*target)));
+        }
+        reached.contains(&to)
+    }
+
     pub fn has_memory(&self) -> bool {
         self.nodes.iter().filter_map(|node| node.child.as_ref()).any(|child| child.has_memory())
     }
