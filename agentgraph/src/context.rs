@@ -331,7 +331,7 @@ impl Ctx {
     /// graph.invoke(items).thread("t-1").await?;
     ///
     /// let answers = asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() ==
-    /// Some("tea"))); let order = graph.resume_many(answers).thread("t-1").finish().await?;
+    /// Some("tea"))); let order = graph.resume_many(answers).thread("t-1").await?.into_finished()?;
     /// assert_eq!(order.bought, ["tea"]);
     /// # Ok(())
     /// # }
@@ -497,7 +497,7 @@ impl Ctx {
     /// # async fn main() -> Result<()> {
     /// let again = RetryPolicy::attempts(2).initial(std::time::Duration::ZERO);
     /// let graph = StateGraph::new().node("pay", pay.retry(again)).edge(START, "pay").compile()?;
-    /// let order = graph.invoke(Order::update()).finish().await?;
+    /// let order = graph.invoke(Order::update()).await?.into_finished()?;
     /// assert_eq!(order.keys[0].len(), 32);
     /// # Ok(())
     /// # }

@@ -187,7 +187,7 @@ pub trait IntoNode<S: State, M>: Sized {
     ///     .edge("short", "report")
     ///     .edge("longer", "report")
     ///     .compile()?;
-    /// let words = graph.invoke(Words::update()).finish().await?;
+    /// let words = graph.invoke(Words::update()).await?.into_finished()?;
     /// assert_eq!(words.seen, ["short", "long", "longer", "report"]);
     /// # Ok(())
     /// # }

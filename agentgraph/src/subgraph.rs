@@ -97,7 +97,7 @@ impl<S: State> CompiledGraph<S> {
     ///     ))
     ///     .edge(START, "split")
     ///     .compile()?;
-    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).finish().await?;
+    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
     /// assert_eq!(report.parts, ["all about tea", "all about rain"]);
     /// # Ok(())
     /// # }
@@ -147,7 +147,7 @@ impl<S: State> CompiledGraph<S> {
     ///     .node("part", part)
     ///     .edge(START, "split")
     ///     .compile()?;
-    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).finish().await?;
+    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
     /// assert_eq!(report.parts["rain"], "all about rain");
     /// # Ok(())
     /// # }

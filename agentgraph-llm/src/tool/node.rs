@@ -103,7 +103,7 @@ pub trait MessageChannels: State<Schema: Default> {
 ///     .dep(model)
 ///     .compile()?;
 ///
-/// let chat = graph.invoke(Chat::update().messages([Message::user("A coat or not?")])).finish().await?;
+/// let chat = graph.invoke(Chat::update().messages([Message::user("A coat or not?")])).await?.into_finished()?;
 /// let results: Vec<_> = chat.messages.iter().flat_map(Message::results).map(|result| result.as_text()).collect();
 /// assert_eq!(results, ["snow in Oslo", "snow in Bergen"]);
 /// assert_eq!(chat.messages.last().unwrap().text(), "Take a coat.");

@@ -124,7 +124,7 @@ impl Desk for EditCollector {
 /// # async fn main() -> Result<()> {
 /// let graph =
 ///     StateGraph::new().node("plan", plan).node("write", write).edge(START, "plan").edge("plan", "write").compile()?;
-/// let words = graph.invoke(Words::update()).finish().await?;
+/// let words = graph.invoke(Words::update()).await?.into_finished()?;
 /// assert_eq!(words.seen, ["plan", "1 so far", "write"]);
 /// # Ok(())
 /// # }

@@ -26,7 +26,7 @@ use crate::graph::topology::Rows;
 ///     .edge("yes", "report")
 ///     .edge("no", "report")
 ///     .compile()?;
-/// let outputs = graph.invoke(()).finish().await?;
+/// let outputs = graph.invoke(()).await?.into_finished()?;
 /// assert_eq!(outputs["report"], "yes");
 /// # Ok(())
 /// # }
