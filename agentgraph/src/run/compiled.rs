@@ -309,6 +309,38 @@ impl<S: State> CompiledGraph<S> {
     pub fn mermaid(&self) -> String {
         crate::graph::shown::of_compiled(&self.core).mermaid()
     }
+
+    /// Returns the graph as a Mermaid flowchart like [`mermaid`](Self::mermaid), in which each node that is
+    /// a graph is drawn as that graph, at every depth.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Text {}
+    /// # async fn node() {}
+    /// # fn main() -> Result<()> {
+    /// let check = StateGraph::<Text>::new().node("spelling", node).edge(START, "spelling").compile()?;
+    /// let graph = StateGraph::new().node("check", check).edge(START, "check").edge("check", END).compile()?;
+    /// let drawing = r#"flowchart TD
+    ///     start([START])
+    ///     subgraph n0["check"]
+    ///         n0_start([START])
+    ///         n0_n0["spelling"]
+    ///         n0_start --> n0_n0
+    ///     end
+    ///     finish([END])
+    ///     start --> n0
+    ///     n0 --> finish
+    /// "#;
+    /// assert_eq!(graph.mermaid_with_subgraphs(), drawing);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn mermaid_with_subgraphs(&self) -> String {
+        let mut text = String::from("flowchart TD\n");
+        crate::graph::shown::draw_with_subgraphs(&self.core, &mut text, "");
+        text
+    }
 }
 
 /// # States and updates as JSON
