@@ -326,13 +326,14 @@ impl Ctx {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// let graph = StateGraph::new().node("buy", buy).edge(START,
-    /// "buy").compile()?.checkpointer(MemorySaver::new()); let items =
-    /// Order::update().items(vec!["tea".to_owned(), "a yacht".to_owned()]); let asked =
-    /// graph.invoke(items).thread("t-1").await?;
+    /// let graph =
+    ///     StateGraph::new().node("buy", buy).edge(START, "buy").compile()?.checkpointer(MemorySaver::new());
+    /// let items = Order::update().items(vec!["tea".to_owned(), "a yacht".to_owned()]);
+    /// let asked = graph.invoke(items).thread("t-1").await?;
     ///
-    /// let answers = asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() ==
-    /// Some("tea"))); let order = graph.resume_many(answers).thread("t-1").await?.into_finished()?;
+    /// let answers =
+    ///     asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() == Some("tea")));
+    /// let order = graph.resume_many(answers).thread("t-1").await?.into_finished()?;
     /// assert_eq!(order.bought, ["tea"]);
     /// # Ok(())
     /// # }

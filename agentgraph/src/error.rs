@@ -421,8 +421,8 @@ impl Error {
     ///     .edge(START, "flight")
     ///     .edge(START, "hotel")
     ///     .compile()?;
-    /// let error = graph.invoke(Trip::update()).await.unwrap_err(); let failed: Vec<_> =
-    /// error.failures().iter().map(|failure| (failure.node(), failure.message())).collect();
+    /// let error = graph.invoke(Trip::update()).await.unwrap_err();
+    /// let failed: Vec<_> = error.failures().iter().map(|failure| (failure.node(), failure.message())).collect();
     /// assert_eq!(failed, [("flight", "no seat"), ("hotel", "no room")]);
     /// # Ok(())
     /// # }

@@ -75,15 +75,24 @@ impl<S: State> CompiledGraph<S> {
     /// use serde::{Deserialize, Serialize};
     ///
     /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-    /// struct Report { topics: Vec<String>, #[reduce(append)] parts: Vec<String> }
+    /// struct Report {
+    ///     topics: Vec<String>,
+    ///     #[reduce(append)]
+    ///     parts: Vec<String>,
+    /// }
     /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-    /// struct Part { topic: String, text: String }
+    /// struct Part {
+    ///     topic: String,
+    ///     text: String,
+    /// }
     ///
     /// async fn write(part: Snapshot<Part>) -> PartUpdate {
     ///     Part::update().text(format!("all about {}", part.topic))
     /// }
     /// async fn split(report: Snapshot<Report>) -> Command<Report> {
-    ///     Command::to(report.topics.iter().map(|topic| Dispatch::new("part", topic.clone())).collect::<Vec<_>>())
+    ///     Command::to(
+    ///         report.topics.iter().map(|topic| Dispatch::new("part", topic.clone())).collect::<Vec<_>>(),
+    ///     )
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]
@@ -91,13 +100,17 @@ impl<S: State> CompiledGraph<S> {
     /// let part = StateGraph::new().node("write", write).edge(START, "write").compile()?;
     /// let report = StateGraph::new()
     ///     .node("split", split.targets(["part"]))
-    ///     .node("part", part.embed(
-    ///         |Input(topic): Input<String>| Part::update().topic(topic),
-    ///         |part: Part| Report::update().parts([part.text]),
-    ///     ))
+    ///     .node(
+    ///         "part",
+    ///         part.embed(
+    ///             |Input(topic): Input<String>| Part::update().topic(topic),
+    ///             |part: Part| Report::update().parts([part.text]),
+    ///         ),
+    ///     )
     ///     .edge(START, "split")
     ///     .compile()?;
-    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
+    /// let report =
+    ///     report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
     /// assert_eq!(report.parts, ["all about tea", "all about rain"]);
     /// # Ok(())
     /// # }

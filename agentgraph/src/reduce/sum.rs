@@ -33,8 +33,12 @@ use super::{Misfit, Reducer, StoredReducer};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let graph =
-///     StateGraph::new().node("tea", tea).node("cake", cake).edge(START, "tea").edge(START, "cake").compile()?;
+/// let graph = StateGraph::new()
+///     .node("tea", tea)
+///     .node("cake", cake)
+///     .edge(START, "tea")
+///     .edge(START, "cake")
+///     .compile()?;
 /// assert_eq!(graph.invoke(Bill::update()).await?.into_finished()?.cents, 650);
 ///
 /// let error = graph.invoke(Bill::update().cents(u32::MAX)).await.unwrap_err();

@@ -23,10 +23,17 @@ use crate::error::Code;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let graph =
-///     StateGraph::new().node("plan", plan).node("write", write).edge(START, "plan").edge("plan", "write").compile()?;
+/// let graph = StateGraph::new()
+///     .node("plan", plan)
+///     .node("write", write)
+///     .edge(START, "plan")
+///     .edge("plan", "write")
+///     .compile()?;
 /// let words = graph.invoke(Words::update()).await?.into_finished()?;
-/// assert_eq!(words.seen[0], "cannot remove edge `plan` -> `wrte`: there is no node `wrte`; did you mean `write`?");
+/// assert_eq!(
+///     words.seen[0],
+///     "cannot remove edge `plan` -> `wrte`: there is no node `wrte`; did you mean `write`?"
+/// );
 /// # Ok(())
 /// # }
 /// ```
