@@ -209,8 +209,7 @@ impl<'a> ToolLoop<'a> {
     /// ```
     /// use agentgraph::prelude::*;
     /// use agentgraph_llm::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat { answer: String }
     ///
     /// async fn answer(ctx: Ctx, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {

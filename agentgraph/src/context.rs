@@ -226,8 +226,7 @@ tokio::task_local! {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # #[derive(State, Clone, Default)]
 /// # struct Triage { answer: String }
 /// async fn approve(ctx: Ctx) -> Result<TriageUpdate> {
 ///     let approved: bool = ctx.interrupt("go on?")?;
@@ -305,8 +304,7 @@ impl Ctx {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Order {
     ///     items: Vec<String>,
     ///     bought: Vec<String>,
@@ -425,8 +423,7 @@ impl Ctx {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Order { #[reduce(append)] keys: Vec<String> }
     /// async fn pay(ctx: Ctx) -> Result<OrderUpdate> {
     ///     if ctx.attempt() == 1 {

@@ -363,8 +363,7 @@ impl Error {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Trip { city: String }
     /// async fn flight() -> Result<()> {
     ///     Err("no seat".into())
@@ -403,8 +402,7 @@ impl Error {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Trip { city: String }
     /// async fn flight() -> Result<()> {
     ///     Err("no seat".into())

@@ -72,15 +72,14 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// use agentgraph::prelude::*;
-    /// use serde::{Deserialize, Serialize};
     ///
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Report {
     ///     topics: Vec<String>,
     ///     #[reduce(append)]
     ///     parts: Vec<String>,
     /// }
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Part {
     ///     topic: String,
     ///     text: String,
@@ -136,11 +135,10 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
     /// # use std::collections::BTreeMap;
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Report { topics: Vec<String>, #[reduce(merge)] parts: BTreeMap<String, String> }
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Part { topic: String, text: String }
     /// # async fn write(part: Snapshot<Part>) -> PartUpdate {
     /// #     Part::update().text(format!("all about {}", part.topic))

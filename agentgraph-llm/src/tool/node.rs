@@ -58,10 +58,10 @@ pub trait MessageChannels: State<Schema: Default> {
 /// use agentgraph_llm::prelude::*;
 /// use agentgraph_llm::{MessageChannels, ToolNode, conversation};
 /// # use schemars::JsonSchema;
-/// # use serde::{Deserialize, Serialize};
+/// # use serde::Deserialize;
 /// # use serde_json::json;
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Chat {
 ///     #[reduce(by_id)]
 ///     messages: Vec<Message>,

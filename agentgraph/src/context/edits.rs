@@ -105,8 +105,7 @@ impl Desk for EditCollector {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Words { #[reduce(append)] seen: Vec<String> }
 /// async fn plan(ctx: Ctx) -> Result<WordsUpdate> {
 ///     let edits = ctx.edits();

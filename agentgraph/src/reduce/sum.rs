@@ -16,9 +16,8 @@ use super::{Misfit, Reducer, StoredReducer};
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use serde::{Deserialize, Serialize};
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Bill {
 ///     #[reduce(sum)]
 ///     cents: u32,

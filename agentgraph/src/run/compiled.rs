@@ -226,8 +226,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// use std::sync::Arc;
     ///
@@ -279,7 +278,7 @@ impl<S: State> CompiledGraph<S> {
     /// use agentgraph::prelude::*;
     /// use agentgraph::MemorySaver;
     ///
-    /// # #[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat {}
     /// # async fn greet() -> ChatUpdate { Chat::update() }
     /// # fn main() -> Result<()> {
@@ -352,8 +351,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # #[derive(State, Clone, Default)]
     /// # struct Triage { risk: u8, #[reduce(append)] notes: Vec<String> }
     /// # async fn plan() {}
     /// # let graph = StateGraph::<Triage>::new().node("plan", plan).edge(START, "plan").compile().unwrap();
@@ -377,8 +375,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// #[derive(State, Clone, Default)]
     /// struct Login {
     ///     user: String,
     ///     #[channel(secret)]

@@ -21,14 +21,13 @@ pub enum Memory {
     /// ```
     /// use agentgraph::prelude::*;
     /// use agentgraph::Memory;
-    /// use serde::{Deserialize, Serialize};
     ///
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Order {
     ///     item: String,
     ///     note: String,
     /// }
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Notes {
     ///     #[reduce(append)]
     ///     items: Vec<String>,

@@ -12,8 +12,7 @@ use crate::error::Code;
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Words { #[reduce(append)] seen: Vec<String> }
 /// async fn plan(ctx: Ctx) -> WordsUpdate {
 ///     let refused = ctx.edits().remove_edge("plan", "wrte").unwrap_err();
