@@ -178,6 +178,9 @@ impl Content {
 
     /// The names of the values that differ from those of `other`, which are of the same types.
     pub(crate) fn differing(&self, other: &Content) -> Vec<String> {
+        if self.entries == other.entries {
+            return Vec::new();
+        }
         let (mut own, mut others) = (self.entries.clone(), other.entries.clone());
         let names: BTreeSet<String> = own.keys().chain(others.keys()).cloned().collect();
         let mut names: Vec<String> =

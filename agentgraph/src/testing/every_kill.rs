@@ -145,9 +145,9 @@ impl<G: Testable> Undisturbed<G> {
             let problem = format!("two undisturbed runs differ: {problem}");
             Finding::new(FindingKind::NotRepeatable, node, subject, problem)
         };
-        let node = self.play.first_difference(&again.play);
+        let node = || self.play.first_difference(&again.play);
         if let Some((problem, channels)) = again.end.differs(&self.end) {
-            return Some(differs(problem, &node.unwrap_or_default(), &channels));
+            return Some(differs(problem, &node().unwrap_or_default(), &channels));
         }
         if let Some((node, problem)) = self.play.new_request(&again.play) {
             return Some(differs(problem, &node, ""));
@@ -157,7 +157,7 @@ impl<G: Testable> Undisturbed<G> {
             first.get(*effect) != Some(*times) || second.get(*effect) != Some(*times)
         };
         let ((place, _), _) = first.iter().chain(&second).find(other)?;
-        Some(differs("other effects happened".to_owned(), node.as_ref().unwrap_or(place), ""))
+        Some(differs("other effects happened".to_owned(), &node().unwrap_or_else(|| Arc::clone(place)), ""))
     }
 
     /// Kills a run at this point, continues it, and compares.

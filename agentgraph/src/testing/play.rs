@@ -229,8 +229,12 @@ impl<G: Testable> Play<G> {
     /// The nodes with their questions and durable steps.
     fn requests(&self) -> Vec<(String, String)> {
         let asked = self.asked.iter().filter(|open| open.kind == InterruptKind::Asked).map(|open| {
-            let key = open.key.as_ref().map(|key| format!(" with the key `{key}`")).unwrap_or_default();
-            (path_of(&open.namespace, &open.node), format!("it asks {}{key}", open.value))
+            // A question with a key may be for any value.
+            let asks = open
+                .key
+                .as_ref()
+                .map_or_else(|| open.value.to_string(), |key| format!("with the key `{key}`"));
+            (path_of(&open.namespace, &open.node), format!("it asks {asks}"))
         });
         let steps = self.events.iter().filter_map(|event| match &event.kind {
             EventKind::Step { node, step, .. } => {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::SystemTime;
 
 use agentgraph::prelude::*;
+use agentgraph::run::InterruptKey;
 use agentgraph::testing::{FindingKind, Probe, TestGraph, Testable};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -226,6 +227,17 @@ async fn the_node_that_asks_in_an_order_is_blamed() {
         let yes: bool = ctx.interrupt(format!("buy {}?", first(&s)))?;
         Ok(S::update().n(u32::from(yes)))
     }
+    async fn ask_by_key(ctx: Ctx, s: Snapshot<S>) -> Result<SUpdate> {
+        let yes: bool = ctx.interrupt_as(first(&s), "buy?")?;
+        Ok(S::update().n(u32::from(yes)))
+    }
+    async fn ask_for_any_value(ctx: Ctx, s: Snapshot<S>) -> Result<SUpdate> {
+        let key = InterruptKey::new("buy").for_any_value();
+        let yes: bool = ctx.interrupt_as(key, format!("buy one of {:?}?", s.map.keys()))?;
+        Ok(S::update().n(u32::from(yes)))
+    }
+    assert_clean(of(|| line!(fill, ask_for_any_value, sum)).answer(true)).await;
+    assert_blamed(of(|| line!(fill, ask_by_key, sum)).answer(true), "ask_by_key").await;
     assert_blamed(of(|| line!(fill, ask, sum)).answer(true), "ask").await;
     assert_blamed(of(|| inside(line!(fill, ask, sum))).answer(true), "inner/ask").await;
 }
