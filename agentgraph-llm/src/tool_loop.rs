@@ -67,12 +67,16 @@ pub const DEFAULT_MAX_CONCURRENCY: usize = 16;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agentgraph_llm::Result<()> {
-/// let model = ScriptedModel::new([Reply::tool_call("weather", json!({"city": "Oslo"})), Reply::text("Take a coat.")]);
+/// let model = ScriptedModel::new([
+///     Reply::tool_call("weather", json!({"city": "Oslo"})),
+///     Reply::text("Take a coat."),
+/// ]);
 /// let weather = FnTool::new("weather", "The weather of today.", async |place: City| {
 ///     Ok::<_, ToolError>(format!("snow in {}", place.city))
 /// });
 ///
-/// let outcome = ToolLoop::new(&model).tool(weather).max_rounds(5).run(ChatRequest::user("A coat or not?")).await?;
+/// let outcome =
+///     ToolLoop::new(&model).tool(weather).max_rounds(5).run(ChatRequest::user("A coat or not?")).await?;
 /// assert_eq!(outcome.text(), "Take a coat.");
 /// assert_eq!((outcome.ended, outcome.rounds, outcome.messages.len()), (LoopEnd::Finished, 2, 3));
 /// # Ok(())
@@ -205,8 +209,7 @@ impl<'a> ToolLoop<'a> {
     /// ```
     /// use agentgraph::prelude::*;
     /// use agentgraph_llm::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat { answer: String }
     ///
     /// async fn answer(ctx: Ctx, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {

@@ -225,8 +225,7 @@ tokio::task_local! {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # #[derive(State, Clone, Default)]
 /// # struct Triage { answer: String }
 /// async fn approve(ctx: Ctx) -> Result<TriageUpdate> {
 ///     let approved: bool = ctx.interrupt("go on?")?;
@@ -304,8 +303,7 @@ impl Ctx {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Order {
     ///     items: Vec<String>,
     ///     bought: Vec<String>,
@@ -325,13 +323,14 @@ impl Ctx {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// let graph = StateGraph::new().node("buy", buy).edge(START,
-    /// "buy").compile()?.checkpointer(MemorySaver::new()); let items =
-    /// Order::update().items(vec!["tea".to_owned(), "a yacht".to_owned()]); let asked =
-    /// graph.invoke(items).thread("t-1").await?;
+    /// let graph =
+    ///     StateGraph::new().node("buy", buy).edge(START, "buy").compile()?.checkpointer(MemorySaver::new());
+    /// let items = Order::update().items(vec!["tea".to_owned(), "a yacht".to_owned()]);
+    /// let asked = graph.invoke(items).thread("t-1").await?;
     ///
-    /// let answers = asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() ==
-    /// Some("tea"))); let order = graph.resume_many(answers).thread("t-1").await?.into_finished()?;
+    /// let answers =
+    ///     asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() == Some("tea")));
+    /// let order = graph.resume_many(answers).thread("t-1").await?.into_finished()?;
     /// assert_eq!(order.bought, ["tea"]);
     /// # Ok(())
     /// # }
@@ -483,8 +482,7 @@ impl Ctx {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Order { #[reduce(append)] keys: Vec<String> }
     /// async fn pay(ctx: Ctx) -> Result<OrderUpdate> {
     ///     if ctx.attempt() == 1 {

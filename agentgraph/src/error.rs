@@ -384,8 +384,7 @@ impl Error {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Trip { city: String }
     /// async fn flight() -> Result<()> {
     ///     Err("no seat".into())
@@ -424,8 +423,7 @@ impl Error {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Trip { city: String }
     /// async fn flight() -> Result<()> {
     ///     Err("no seat".into())
@@ -442,8 +440,8 @@ impl Error {
     ///     .edge(START, "flight")
     ///     .edge(START, "hotel")
     ///     .compile()?;
-    /// let error = graph.invoke(Trip::update()).await.unwrap_err(); let failed: Vec<_> =
-    /// error.failures().iter().map(|failure| (failure.node(), failure.message())).collect();
+    /// let error = graph.invoke(Trip::update()).await.unwrap_err();
+    /// let failed: Vec<_> = error.failures().iter().map(|failure| (failure.node(), failure.message())).collect();
     /// assert_eq!(failed, [("flight", "no seat"), ("hotel", "no room")]);
     /// # Ok(())
     /// # }

@@ -62,8 +62,7 @@ impl<'a, S: State> Task<'a, S> {
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # #[derive(State, Clone, Default)]
 /// # struct Triage { question: String }
 ///
 /// /// How long the question is.
@@ -135,8 +134,7 @@ impl Requirement {
     /// ```
     /// use agentgraph::node::{MissingContext, Requirement};
     /// use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Order { paid_by: String }
     /// struct User {
     ///     name: String,
@@ -181,8 +179,7 @@ impl Requirement {
     /// use agentgraph::prelude::*;
     /// use agentgraph::graph::ProblemKind;
     /// use agentgraph::node::{InputError, Requirement};
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # #[derive(State, Clone, Default)]
     /// # struct Shop { total: u32 }
     ///
     /// /// The price in cents, from a dispatch in euros.
@@ -266,8 +263,7 @@ impl<S: State> FromTask<S> for Ctx {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Words { #[reduce(append)] seen: Vec<String> }
 /// async fn greet(name: Option<Input<String>>) -> WordsUpdate {
 ///     Words::update().seen([name.map_or("everyone".to_owned(), |Input(name)| name)])

@@ -20,7 +20,7 @@ use crate::error::{Code, Error, caused_by};
 /// ```
 /// # use agentgraph::prelude::*;
 /// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Order { note: String }
 /// use agentgraph::Failure;
 ///

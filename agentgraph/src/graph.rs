@@ -48,9 +48,8 @@ use crate::step::{Goto, IntoGotos};
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use serde::{Deserialize, Serialize};
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Words {
 ///     #[reduce(append)]
 ///     seen: Vec<String>,
@@ -214,8 +213,7 @@ impl<S: State> StateGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Report { #[reduce(append)] parts: Vec<String> }
     /// async fn plan() -> Command<Report> {
     ///     Command::new().also_goto([1, 2, 3].map(|part| Dispatch::new("work", part)))
@@ -395,8 +393,7 @@ impl<S: State> StateGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Shop { #[reduce(append)] said: Vec<String> }
     /// # use std::time::Duration;
     /// async fn look_up() -> ShopUpdate {
@@ -474,20 +471,19 @@ impl<S: State> StateGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// # let saver = MemorySaver::new();
     /// # mod before {
     /// #     use super::*;
-    /// #     #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #     #[derive(State, Clone, Debug, Default)]
     /// #     pub struct Note { pub title: String, pub text: String }
     /// # }
     /// # let first = StateGraph::<before::Note>::new().node("read", || async {}).edge(START, "read").compile()?;
     /// # let first = first.checkpointer(saver.clone());
     /// # first.invoke(before::Note::update().title("tea").text("hot")).thread("t-1").await?;
     /// // The thread was stored when the state had a field `text`, too.
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Note {
     ///     title: String,
     /// }
@@ -527,8 +523,7 @@ impl<S: State> StateGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// async fn plan(ctx: Ctx) -> Result<()> {
     ///     for (number, word) in ["tea", "milk"].into_iter().enumerate() {

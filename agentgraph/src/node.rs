@@ -67,8 +67,7 @@ pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # #[derive(State, Clone, Default)]
 /// # struct Triage { risk: u8 }
 /// use std::time::Duration;
 ///
@@ -109,8 +108,7 @@ pub trait IntoNode<S: State, M>: Sized {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # #[derive(State, Clone, Default)]
     /// # struct Triage { risk: u8 }
     /// # async fn search() -> Result<()> { Ok(()) }
     /// use std::time::Duration;
@@ -167,8 +165,7 @@ pub trait IntoNode<S: State, M>: Sized {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// async fn note(ctx: Ctx) -> WordsUpdate {
     ///     Words::update().seen([ctx.node()])
@@ -210,8 +207,7 @@ pub trait IntoNode<S: State, M>: Sized {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// # async fn answer() -> WordsUpdate { Words::update().seen(["answer"]) }
     /// use std::future::pending;
@@ -268,8 +264,7 @@ pub trait IntoNode<S: State, M>: Sized {
     /// # use agentgraph::BoxError;
     /// # use agentgraph::host::HostedGraph;
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Order { receipt: String }
     /// async fn pay(ctx: Ctx) -> Result<OrderUpdate> {
     ///     let receipt = ctx.once("pay", async { Ok::<_, BoxError>("r-1".to_owned()) }).await?;

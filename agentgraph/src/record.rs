@@ -2,6 +2,8 @@
 
 pub(crate) mod bytes;
 pub(crate) mod codec;
+#[cfg(feature = "testing")]
+pub(crate) mod content;
 pub(crate) mod header;
 pub(crate) mod json;
 pub(crate) mod migrate;

@@ -37,7 +37,6 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 /// ```
 /// use agentgraph::prelude::*;
 /// use agentgraph::reduce::{Reducer, StoredReducer};
-/// use serde::{Deserialize, Serialize};
 ///
 /// /// Collects flags.
 /// struct Union;
@@ -54,7 +53,7 @@ use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 ///
 /// impl StoredReducer<u64> for Union {}
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// #[derive(State, Clone, Default)]
 /// struct Checks {
 ///     #[reduce(reducer = Union, write = u64)]
 ///     passed: u64,

@@ -158,8 +158,7 @@ impl<S: State, O> RunBuilder<S, O> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Triage { question: String, draft: String, answer: String }
     ///
     /// struct Answer(String);
@@ -197,8 +196,7 @@ impl<S: State, O> RunBuilder<S, O> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat { #[reduce(append)] said: Vec<String> }
     /// # async fn reply() {}
     /// # #[tokio::main(flavor = "current_thread")]
@@ -226,8 +224,7 @@ impl<S: State, O> RunBuilder<S, O> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Order { paid_by: String }
     /// struct User(&'static str);
     ///
@@ -309,8 +306,7 @@ impl<S: State, O> RunBuilder<S, O> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// async fn note(ctx: Ctx) -> WordsUpdate {
     ///     Words::update().seen([ctx.node()])
@@ -370,8 +366,7 @@ impl<S: State, O> RunBuilder<S, O> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat { #[reduce(append)] said: Vec<String> }
     /// # async fn reply(chat: Snapshot<Chat>) -> ChatUpdate {
     /// #     Chat::update().said([format!("so, {}", chat.said[chat.said.len() - 1])])

@@ -35,7 +35,7 @@ use agentgraph_checkpoint::delta::{EncodeError, encode};
 /// struct Cart {
 ///     items: Vec<String>,
 /// }
-/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # #[derive(State, Clone, Default)]
 /// # struct Shop { total: usize }
 ///
 /// async fn pick(cart: Session<Cart>) {

@@ -18,9 +18,8 @@ use agentgraph_checkpoint::delta::DeltaWriter;
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use serde::{Deserialize, Serialize};
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Triage {
 ///     question: String,
 ///     #[reduce(append)]

@@ -95,8 +95,7 @@ impl<S: State, T: IntoStep<S>, E: Into<BoxError>> IntoStep<S> for Result<T, E> {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # #[derive(State, Clone, Default)]
 /// # struct Triage { risk: u8 }
 /// async fn check(state: Snapshot<Triage>) -> Command<Triage> {
 ///     let command = Command::update(Triage::update().risk(3));
@@ -144,8 +143,7 @@ impl<S: State> Command<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # #[derive(State, Clone, Default)]
     /// # struct Triage { risk: u8 }
     /// async fn skip() -> Command<Triage> {
     ///     Command::to(END)
@@ -170,10 +168,9 @@ impl<S: State> Command<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Desk { #[reduce(append)] notes: Vec<String> }
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Refund { euros: u32 }
     /// async fn check(refund: Snapshot<Refund>) -> Command<Refund> {
     ///     match refund.euros {
@@ -216,8 +213,7 @@ impl<S: State> Command<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// async fn plan() -> Command<Words> {
     ///     Command::new().for_this_run(|edits| edits.remove_edge("plan", "check"))
@@ -255,8 +251,7 @@ impl<S: State> Command<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// async fn both() -> Result<Command<Words>> {
     ///     let tea = Command::update(Words::update().seen(["tea"]));
@@ -465,10 +460,9 @@ impl Dispatch {
     /// ```
     /// # use agentgraph::prelude::*;
     /// # use agentgraph::Code;
-    /// # use serde::{Deserialize, Serialize};
     /// use std::time::Duration;
     ///
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Pages { #[reduce(append)] read: Vec<u32> }
     /// async fn split() -> Command<Pages> {
     ///     Command::to(Dispatch::new("read_page", 7_u32).timeout(Duration::from_millis(20)))

@@ -72,18 +72,26 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// use agentgraph::prelude::*;
-    /// use serde::{Deserialize, Serialize};
     ///
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-    /// struct Report { topics: Vec<String>, #[reduce(append)] parts: Vec<String> }
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-    /// struct Part { topic: String, text: String }
+    /// #[derive(State, Clone, Debug, Default)]
+    /// struct Report {
+    ///     topics: Vec<String>,
+    ///     #[reduce(append)]
+    ///     parts: Vec<String>,
+    /// }
+    /// #[derive(State, Clone, Debug, Default)]
+    /// struct Part {
+    ///     topic: String,
+    ///     text: String,
+    /// }
     ///
     /// async fn write(part: Snapshot<Part>) -> PartUpdate {
     ///     Part::update().text(format!("all about {}", part.topic))
     /// }
     /// async fn split(report: Snapshot<Report>) -> Command<Report> {
-    ///     Command::to(report.topics.iter().map(|topic| Dispatch::new("part", topic.clone())).collect::<Vec<_>>())
+    ///     Command::to(
+    ///         report.topics.iter().map(|topic| Dispatch::new("part", topic.clone())).collect::<Vec<_>>(),
+    ///     )
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")]
@@ -91,13 +99,17 @@ impl<S: State> CompiledGraph<S> {
     /// let part = StateGraph::new().node("write", write).edge(START, "write").compile()?;
     /// let report = StateGraph::new()
     ///     .node("split", split.targets(["part"]))
-    ///     .node("part", part.embed(
-    ///         |Input(topic): Input<String>| Part::update().topic(topic),
-    ///         |part: Part| Report::update().parts([part.text]),
-    ///     ))
+    ///     .node(
+    ///         "part",
+    ///         part.embed(
+    ///             |Input(topic): Input<String>| Part::update().topic(topic),
+    ///             |part: Part| Report::update().parts([part.text]),
+    ///         ),
+    ///     )
     ///     .edge(START, "split")
     ///     .compile()?;
-    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
+    /// let report =
+    ///     report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
     /// assert_eq!(report.parts, ["all about tea", "all about rain"]);
     /// # Ok(())
     /// # }
@@ -123,11 +135,10 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
     /// # use std::collections::BTreeMap;
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Report { topics: Vec<String>, #[reduce(merge)] parts: BTreeMap<String, String> }
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Part { topic: String, text: String }
     /// # async fn write(part: Snapshot<Part>) -> PartUpdate {
     /// #     Part::update().text(format!("all about {}", part.topic))

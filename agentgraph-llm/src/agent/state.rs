@@ -79,9 +79,8 @@ pub trait AgentChannels: MessageChannels {
 /// use agentgraph::prelude::*;
 /// use agentgraph_llm::agent::{AgentRecord, RecordChange};
 /// use agentgraph_llm::prelude::*;
-/// # use serde::{Deserialize, Serialize};
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Shop {
 ///     #[reduce(by_id)]
 ///     messages: Vec<Message>,

@@ -103,9 +103,8 @@ impl<S: AgentChannels> Worker<S> {
     /// use agentgraph::prelude::*;
     /// use agentgraph_llm::agent::Worker;
     /// use agentgraph_llm::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
     /// # use serde_json::json;
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Count {
     ///     text: String,
     ///     letters: usize,

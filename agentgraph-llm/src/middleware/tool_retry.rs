@@ -25,17 +25,21 @@ type RetryOn = dyn Fn(&ToolError) -> bool + Send + Sync;
 /// use agentgraph_llm::middleware::{Middleware, NextTool, ToolRetry};
 /// use agentgraph_llm::prelude::*;
 /// use agentgraph_llm::{ToolCall, retry::Backoff};
-/// use std::{sync::atomic::{AtomicU32, Ordering}, time::Duration};
+/// use std::{
+///     sync::atomic::{AtomicU32, Ordering},
+///     time::Duration,
+/// };
 ///
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # struct Nothing {}
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agentgraph_llm::Result<()> {
 /// static CALLS: AtomicU32 = AtomicU32::new(0);
-/// let flaky = FnTool::new("flaky", "Fails once.", async |_: Nothing| match CALLS.fetch_add(1, Ordering::Relaxed) {
-///     0 => Err(ToolError::failed("try again")),
-///     _ => Ok("done"),
-/// });
+/// let flaky =
+///     FnTool::new("flaky", "Fails once.", async |_: Nothing| match CALLS.fetch_add(1, Ordering::Relaxed) {
+///         0 => Err(ToolError::failed("try again")),
+///         _ => Ok("done"),
+///     });
 /// let backoff = Backoff { first: Duration::ZERO, longest: Duration::ZERO, jitter: 0.0 };
 ///
 /// let call = ToolCall::detached("call-1", "flaky");

@@ -58,10 +58,10 @@ pub trait MessageChannels: State<Schema: Default> {
 /// use agentgraph_llm::prelude::*;
 /// use agentgraph_llm::{MessageChannels, ToolNode, conversation};
 /// # use schemars::JsonSchema;
-/// # use serde::{Deserialize, Serialize};
+/// # use serde::Deserialize;
 /// # use serde_json::json;
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Chat {
 ///     #[reduce(by_id)]
 ///     messages: Vec<Message>,
@@ -92,7 +92,10 @@ pub trait MessageChannels: State<Schema: Default> {
 ///     Ok::<_, ToolError>(format!("snow in {}", place.city))
 /// });
 /// let oslo = Reply::tool_call("weather", json!({"city": "Oslo"}));
-/// let model = ScriptedModel::new([oslo.and_tool_call("weather", json!({"city": "Bergen"})), Reply::text("Take a coat.")]);
+/// let model = ScriptedModel::new([
+///     oslo.and_tool_call("weather", json!({"city": "Bergen"})),
+///     Reply::text("Take a coat."),
+/// ]);
 ///
 /// let graph = StateGraph::new()
 ///     .node("ask", ask)
@@ -103,8 +106,10 @@ pub trait MessageChannels: State<Schema: Default> {
 ///     .dep(model)
 ///     .compile()?;
 ///
-/// let chat = graph.invoke(Chat::update().messages([Message::user("A coat or not?")])).await?.into_finished()?;
-/// let results: Vec<_> = chat.messages.iter().flat_map(Message::results).map(|result| result.as_text()).collect();
+/// let chat =
+///     graph.invoke(Chat::update().messages([Message::user("A coat or not?")])).await?.into_finished()?;
+/// let results: Vec<_> =
+///     chat.messages.iter().flat_map(Message::results).map(|result| result.as_text()).collect();
 /// assert_eq!(results, ["snow in Oslo", "snow in Bergen"]);
 /// assert_eq!(chat.messages.last().unwrap().text(), "Take a coat.");
 /// # Ok(())

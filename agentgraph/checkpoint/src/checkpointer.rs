@@ -204,8 +204,8 @@ use crate::upkeep::Upkeep;
 /// use std::sync::Mutex;
 ///
 /// use agentgraph_checkpoint::{
-///     Catalog, CheckpointId, Checkpointer, Leases, ListQuery, MemorySaver, Place, Put, PutWrites, Row, StoreError,
-///     Tail, Upkeep,
+///     Catalog, CheckpointId, Checkpointer, Leases, ListQuery, MemorySaver, Place, Put, PutWrites, Row,
+///     StoreError, Tail, Upkeep,
 /// };
 ///
 /// /// Keeps a log of threads that were deleted.
@@ -244,11 +244,21 @@ use crate::upkeep::Upkeep;
 ///         self.inner.threads().await
 ///     }
 ///
-///     fn outlives_its_process(&self) -> bool { self.inner.outlives_its_process() }
-///     fn keeps_secrets(&self) -> bool { self.inner.keeps_secrets() }
-///     fn leases(&self) -> Option<&dyn Leases> { self.inner.leases() }
-///     fn catalog(&self) -> Option<&dyn Catalog> { self.inner.catalog() }
-///     fn upkeep(&self) -> Option<&dyn Upkeep> { self.inner.upkeep() }
+///     fn outlives_its_process(&self) -> bool {
+///         self.inner.outlives_its_process()
+///     }
+///     fn keeps_secrets(&self) -> bool {
+///         self.inner.keeps_secrets()
+///     }
+///     fn leases(&self) -> Option<&dyn Leases> {
+///         self.inner.leases()
+///     }
+///     fn catalog(&self) -> Option<&dyn Catalog> {
+///         self.inner.catalog()
+///     }
+///     fn upkeep(&self) -> Option<&dyn Upkeep> {
+///         self.inner.upkeep()
+///     }
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]

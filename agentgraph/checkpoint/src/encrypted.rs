@@ -44,10 +44,9 @@ use crate::upkeep::{self, Upkeep};
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
 /// use agentgraph::checkpoint::{EncryptedSaver, EncryptionKey, KeyRing};
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Login {
 ///     user: String,
 ///     #[channel(secret)]

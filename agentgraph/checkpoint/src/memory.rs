@@ -34,8 +34,7 @@ use crate::upkeep::Upkeep;
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+/// # #[derive(State, Clone, Default)]
 /// # struct Count { n: u64 }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {

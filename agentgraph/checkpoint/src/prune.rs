@@ -30,8 +30,7 @@ use crate::upkeep;
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Chat { #[reduce(append)] said: Vec<String> }
 /// # async fn reply() -> ChatUpdate { Chat::update().said(["aha"]) }
 /// # #[tokio::main(flavor = "current_thread")]

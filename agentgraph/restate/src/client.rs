@@ -106,8 +106,7 @@ impl fmt::Debug for RestateClient {
 /// ```no_run
 /// use agentgraph::prelude::*;
 /// use agentgraph_restate::RestateClient;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Triage { note: String }
 ///
 /// # #[tokio::main(flavor = "current_thread")]

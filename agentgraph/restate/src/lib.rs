@@ -9,9 +9,8 @@
 //! ```no_run
 //! use agentgraph::prelude::*;
 //! use agentgraph_restate::{RestateClient, RestateWorker};
-//! use serde::{Deserialize, Serialize};
 //!
-//! #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+//! #[derive(State, Clone, Debug, Default)]
 //! struct Greeting {
 //!     name: String,
 //!     text: String,

@@ -50,8 +50,7 @@ const LONGEST_TASK: Duration = Duration::from_secs(60 * 60);
 /// ```no_run
 /// use agentgraph::prelude::*;
 /// use agentgraph_restate::RestateWorker;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Triage { note: String }
 /// # async fn look() -> TriageUpdate { Triage::update().note("seen") }
 ///

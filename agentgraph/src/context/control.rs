@@ -125,6 +125,12 @@ impl Control {
         Control { running: eager.then(Mutex::default), once_storage, ..Control::default() }
     }
 
+    /// Whether the tasks of the run belong to supersteps.
+    #[cfg(feature = "testing")]
+    pub(crate) fn has_supersteps(&self) -> bool {
+        self.running.is_none()
+    }
+
     /// Records the start of a task that belongs to no superstep.
     pub(crate) fn enter(&self, index: u32) {
         if let Some(running) = &self.running {

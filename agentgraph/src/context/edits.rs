@@ -105,12 +105,13 @@ impl Desk for EditCollector {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Words { #[reduce(append)] seen: Vec<String> }
 /// async fn plan(ctx: Ctx) -> Result<WordsUpdate> {
 ///     let edits = ctx.edits();
-///     edits.add_fn("check", async |words: Snapshot<Words>| Words::update().seen([format!("{} so far", words.seen.len())]))?;
+///     edits.add_fn("check", async |words: Snapshot<Words>| {
+///         Words::update().seen([format!("{} so far", words.seen.len())])
+///     })?;
 ///     edits.remove_edge("plan", "write")?;
 ///     edits.add_edge("plan", "check")?;
 ///     edits.add_edge("check", "write")?;
@@ -122,8 +123,12 @@ impl Desk for EditCollector {
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let graph =
-///     StateGraph::new().node("plan", plan).node("write", write).edge(START, "plan").edge("plan", "write").compile()?;
+/// let graph = StateGraph::new()
+///     .node("plan", plan)
+///     .node("write", write)
+///     .edge(START, "plan")
+///     .edge("plan", "write")
+///     .compile()?;
 /// let words = graph.invoke(Words::update()).await?.into_finished()?;
 /// assert_eq!(words.seen, ["plan", "1 so far", "write"]);
 /// # Ok(())

@@ -54,8 +54,7 @@ impl Ctx {
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Order { receipt: u32 }
     /// static PAYMENTS: AtomicU32 = AtomicU32::new(0);
     ///
@@ -94,8 +93,7 @@ impl Ctx {
     /// ```
     /// use std::sync::atomic::{AtomicU32, Ordering};
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Texts { pages: Vec<String> }
     /// static FETCHED: AtomicU32 = AtomicU32::new(0);
     ///

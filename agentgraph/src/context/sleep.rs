@@ -34,8 +34,7 @@ impl Ctx {
     /// ```
     /// use std::time::Duration;
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Mail { sent: bool }
     /// async fn send(ctx: Ctx) -> Result<MailUpdate> {
     ///     ctx.sleep("office hours", Duration::from_millis(20)).await?;

@@ -24,10 +24,9 @@ impl Ctx {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
     /// use agentgraph::store::{MemoryStore, Namespace, StoreExt};
     ///
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat { name: String, greeting: String }
     /// async fn greet(ctx: Ctx, chat: Snapshot<Chat>) -> Result<ChatUpdate> {
     ///     let users = Namespace::new(["users"])?;

@@ -20,8 +20,7 @@ impl Ctx {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Order { price: u32 }
     /// # async fn net() -> Result<u32> { Ok(100) }
     /// # async fn gross() -> Result<u32> { Ok(119) }

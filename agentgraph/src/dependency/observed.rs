@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use super::deps::Deps;
 use super::node::{CallKind, DependencyCall, DependencyNode};
-use super::outputs::{Output, Outputs, PassInput};
+use super::outputs::{Output, OutputTable, Outputs, OutputsUpdate, PassInput};
 use super::wiring::{Template, WiredNode, Wiring};
 use crate::error::BoxError;
 use crate::extract::Task;
-use crate::node::observed::{ObservedNode, Observer};
+use crate::node::observed::{ObservedNode, Observer, ShowStep};
 use crate::node::{ErasedNode, NodeFuture};
+use crate::record::codec::Codec;
+use crate::state::State;
+use crate::step::Step;
 
 impl<O: Output, S: PassInput> Wiring<O, S> {
     /// The same graph, observed.
-    pub(crate) fn observed(&self, by: &Arc<dyn Observer>) -> Self {
+    pub(crate) fn observed(&self, by: &Arc<dyn Observer>, codec: Codec<Outputs<O, S>>) -> Self {
+        let show = &show(codec, OutputTable::of(Arc::clone(&self.names), Arc::clone(&self.by_name)));
         let nodes = self.names.iter().zip(&self.nodes);
         let observed = |(name, node): (&Arc<str>, &WiredNode<O, S>)| WiredNode {
-            call: observed(&node.call, name, by),
+            call: observed(&node.call, name, by, show),
             policies: node.policies.clone(),
             remote: node.remote,
         };
@@ -25,7 +29,11 @@ impl<O: Output, S: PassInput> Wiring<O, S> {
             names: Arc::clone(&self.names),
             by_name: Arc::clone(&self.by_name),
             nodes: nodes.map(observed).collect(),
-            templates: self.templates.iter().map(|(name, make)| observed_template(name, make, by)).collect(),
+            templates: self
+                .templates
+                .iter()
+                .map(|(name, make)| observed_template(name, make, by, show))
+                .collect(),
             policies: self.policies.clone(),
             deps: self.deps.clone(),
             sessions: self.sessions.clone(),
@@ -35,15 +43,31 @@ impl<O: Output, S: PassInput> Wiring<O, S> {
     }
 }
 
+/// The output of a node.
+fn show<O: Output, S: PassInput>(codec: Codec<Outputs<O, S>>, table: OutputTable) -> ShowStep<Outputs<O, S>>
+where
+    Outputs<O, S>: State<Schema = OutputTable, Update = OutputsUpdate<O, S>>,
+{
+    Arc::new(move |step| {
+        let own = match step {
+            Step::Update(OutputsUpdate { own: Some(own), .. }) => Some(Arc::new(own.clone())),
+            _ => None,
+        };
+        let outputs = own.map(|own| (Arc::from("output"), own)).into_iter().collect();
+        codec.content_of_update(&table, &OutputsUpdate { outputs, ..OutputsUpdate::default() })
+    })
+}
+
 fn observed_template<O: Output, S: PassInput>(
     name: &Arc<str>,
     make: &Template<O, S>,
     by: &Arc<dyn Observer>,
+    show: &ShowStep<Outputs<O, S>>,
 ) -> (Arc<str>, Template<O, S>) {
-    let (make, by, template) = (Arc::clone(make), Arc::clone(by), Arc::clone(name));
+    let (make, by, template, show) = (Arc::clone(make), Arc::clone(by), Arc::clone(name), Arc::clone(show));
     let observed: Template<O, S> = Arc::new(move |args| {
         let node: DependencyNode<O, S> = make(args)?;
-        Ok(DependencyNode { call: observed(&node.call, &template, &by), ..node })
+        Ok(DependencyNode { call: observed(&node.call, &template, &by, &show), ..node })
     });
     (Arc::clone(name), observed)
 }
@@ -52,9 +76,10 @@ fn observed<O: Output, S: PassInput>(
     call: &Arc<dyn DependencyCall<O, S>>,
     name: &str,
     by: &Arc<dyn Observer>,
+    show: &ShowStep<Outputs<O, S>>,
 ) -> Arc<dyn DependencyCall<O, S>> {
     let node = Arc::clone(call) as Arc<dyn ErasedNode<Outputs<O, S>>>;
-    Arc::new(ObservedDependency(ObservedNode::new(&node, "", name, by)))
+    Arc::new(ObservedDependency(ObservedNode::new(&node, "", name, by, show)))
 }
 
 /// An observed node, which is always awaited: a test may hold it.

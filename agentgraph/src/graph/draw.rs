@@ -26,9 +26,9 @@ pub(crate) struct Line {
 /// any character.
 pub(super) fn declare_node(text: &mut String, id: &str, name: &str, is_graph: bool) {
     let _ = if is_graph {
-        writeln!(text, "    {id}[[\"{}\"]]", escape(name))
+        writeln!(text, "{id}[[\"{}\"]]", escape(name))
     } else {
-        writeln!(text, "    {id}[\"{}\"]", escape(name))
+        writeln!(text, "{id}[\"{}\"]", escape(name))
     };
 }
 

@@ -4,19 +4,21 @@ use std::sync::{Arc, OnceLock};
 
 use super::core::{GraphCore, NodeEntry, Router, RouterFn};
 use super::template::{Template, Templates};
-use crate::node::observed::{DecideLater, ObservedNode, Observer, path_in};
+use crate::node::observed::{DecideLater, ObservedNode, Observer, ShowStep, path_in};
 use crate::record::codec::Codec;
+use crate::record::content::{Content, Tree};
 use crate::route::Pick;
 use crate::state::State;
-use crate::step::Goto;
+use crate::step::{Dispatch, Goto, InputValue, Step};
 
 impl<S: State> GraphCore<S> {
     /// The same graph, observed; `around` is the path of the node that it is, empty for a root graph.
     pub(crate) fn observed(self: &Arc<Self>, by: &Arc<dyn Observer>, around: &str, codec: &Codec<S>) -> Self {
         let nodes = self.names.iter().zip(&self.nodes);
+        let show = &self.show(*codec);
         GraphCore {
             schema: self.schema.clone(),
-            nodes: nodes.map(|(name, node)| node.observed(by, around, name)).collect(),
+            nodes: nodes.map(|(name, node)| node.observed(by, around, name, show)).collect(),
             topology: self.topology.clone(),
             routers: self.observed_routers(by, around, codec),
             by_name: Arc::clone(&self.by_name),
@@ -36,7 +38,7 @@ impl<S: State> GraphCore<S> {
             unknown_fields: self.unknown_fields.clone(),
             drawing: self.drawing.clone(),
             discipline: self.discipline,
-            templates: self.observed_templates(by, around),
+            templates: self.observed_templates(by, around, show),
             defaults: self.defaults.clone(),
             keeps_outputs: self.keeps_outputs,
             secrets: self.secrets.clone(),
@@ -46,13 +48,33 @@ impl<S: State> GraphCore<S> {
         }
     }
 
-    fn observed_templates(&self, by: &Arc<dyn Observer>, around: &str) -> Templates<S> {
+    /// The update of a step, and where it goes.
+    fn show(self: &Arc<Self>, codec: Codec<S>) -> ShowStep<S> {
+        let core = Arc::clone(self);
+        Arc::new(move |step| {
+            let (update, targets, replaces_edges) = match step {
+                Step::None => (None, &[][..], false),
+                Step::Update(update) => (Some(update), &[][..], false),
+                Step::Command(command) => {
+                    (command.update.as_ref(), &command.targets[..], command.replaces_edges)
+                }
+            };
+            let targets = targets.iter().map(Goto::tree).chain([Tree::text(&replaces_edges.to_string())]);
+            let targets = Content::ordered("", Tree::List(targets.collect()));
+            match update {
+                Some(update) => targets.and(codec.content_of_update(&core.schema, update)),
+                None => targets,
+            }
+        })
+    }
+
+    fn observed_templates(&self, by: &Arc<dyn Observer>, around: &str, show: &ShowStep<S>) -> Templates<S> {
         let observed = |(name, template): (&Arc<str>, &Template<S>)| {
-            let (template, by) = (Arc::clone(template), Arc::clone(by));
+            let (template, by, show) = (Arc::clone(template), Arc::clone(by), Arc::clone(show));
             let (around, template_name) = (Arc::<str>::from(around), Arc::clone(name));
             let observed: Template<S> = Arc::new(move |args| {
                 let mut node = template(args)?;
-                node.call = Arc::new(ObservedNode::new(&node.call, &around, &template_name, &by));
+                node.call = Arc::new(ObservedNode::new(&node.call, &around, &template_name, &by, &show));
                 Ok(node)
             });
             (Arc::clone(name), observed)
@@ -131,15 +153,15 @@ impl<S: State> Router<S> {
         if let RouterFn::Named(decide) = &self.decide {
             decide(state, &mut made);
         }
-        let text = made.iter().map(Goto::text).collect();
+        let text = made.iter().map(|goto| format!("{:?}", goto.tree())).collect();
         (made, text)
     }
 }
 
 impl<S: State> NodeEntry<S> {
-    fn observed(&self, by: &Arc<dyn Observer>, around: &str, name: &str) -> Self {
+    fn observed(&self, by: &Arc<dyn Observer>, around: &str, name: &str, show: &ShowStep<S>) -> Self {
         NodeEntry {
-            call: Arc::new(ObservedNode::new(&self.call, around, name, by)),
+            call: Arc::new(ObservedNode::new(&self.call, around, name, by, show)),
             policies: self.policies.clone(),
             on_error: self.on_error,
             keeps: self.keeps.clone(),
@@ -158,17 +180,23 @@ impl Pick {
     fn text(&self) -> String {
         match &self.input {
             None => format!("{};", self.target),
-            Some(input) => format!("{}({});", self.target, input.to_json()),
+            Some(input) => format!("{}({:?});", self.target, input.tree()),
         }
     }
 }
 
 impl Goto {
-    /// The target as text, to be compared with another one.
-    fn text(&self) -> String {
+    /// The target, to be compared with another one.
+    fn tree(&self) -> Tree {
         match self {
-            Goto::Node(name) => format!("{name};"),
-            Goto::Dispatch(dispatch) => format!("{}({});", dispatch.node, dispatch.input.to_json()),
+            Goto::Node(name) => Tree::text(name),
+            Goto::Dispatch(Dispatch { node, input }) => Tree::List(vec![Tree::text(node), input.tree()]),
         }
+    }
+}
+
+impl InputValue {
+    fn tree(&self) -> Tree {
+        Tree::read(&self.encode().unwrap_or_default())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::draw::{Line, LineKind, arrow, declare_node};
+use super::draw::{Line, LineKind, arrow, declare_node, escape};
 use super::overlay::Layers;
 use super::run_graph::RunGraph;
 use super::topology::END_ID;
@@ -114,26 +114,8 @@ impl GraphTopology {
     /// that are skipped next are grey, and removed ones are left out.
     pub fn mermaid(&self) -> String {
         let mut text = String::from("flowchart TD\n");
-        if self.edges.iter().any(|edge| edge.from == START) {
-            text.push_str("    start([START])\n");
-        }
-        let mut ids = HashMap::from([(START, "start".to_owned()), (END, "finish".to_owned())]);
-        for (at, node) in self.nodes.iter().enumerate() {
-            let id = format!("n{at}");
-            declare_node(&mut text, &id, &node.name, node.is_graph);
-            ids.insert(&node.name, id);
-        }
-        if self.edges.iter().any(|edge| edge.to.as_deref() == Some(END)) {
-            text.push_str("    finish([END])\n");
-        }
+        let ids = self.draw(&mut text, "", &|_, _, _| false);
         let id = |name: &str| ids.get(name).map_or("", |id| id);
-        for edge in &self.edges {
-            let from = id(&edge.from);
-            let _ = match &edge.to {
-                Some(to) => writeln!(text, "    {from} {} {}", arrow(edge.kind), id(to)),
-                None => writeln!(text, "    {from} --o {from}_any([any node])"),
-            };
-        }
         let mut look = |class: &str, style: &str, has: &dyn Fn(&TopologyNode) -> bool| {
             let nodes: Vec<&str> =
                 self.nodes.iter().filter(|node| has(node)).map(|node| id(&node.name)).collect();
@@ -151,6 +133,59 @@ impl GraphTopology {
         }
         text
     }
+
+    /// Draws nodes and edges, with ids that begin with `prefix`, and returns the ids by name. `inside` draws
+    /// a node by its index if it is a graph that is to be shown.
+    fn draw(
+        &self,
+        text: &mut String,
+        prefix: &str,
+        inside: &dyn Fn(&mut String, usize, &str) -> bool,
+    ) -> HashMap<&str, String> {
+        let indent = "    ".repeat(1 + prefix.matches('_').count());
+        let (start, finish) = (format!("{prefix}start"), format!("{prefix}finish"));
+        if self.edges.iter().any(|edge| edge.from == START) {
+            let _ = writeln!(text, "{indent}{start}([START])");
+        }
+        let mut ids = HashMap::from([(START, start)]);
+        for (at, node) in self.nodes.iter().enumerate() {
+            let id = format!("{prefix}n{at}");
+            if !node.is_graph || !inside(text, at, &id) {
+                text.push_str(&indent);
+                declare_node(text, &id, &node.name, node.is_graph);
+            }
+            ids.insert(&node.name, id);
+        }
+        if self.edges.iter().any(|edge| edge.to.as_deref() == Some(END)) {
+            let _ = writeln!(text, "{indent}{finish}([END])");
+        }
+        ids.insert(END, finish);
+        let id = |name: &str| ids.get(name).map_or("", |id| id);
+        for edge in &self.edges {
+            let from = id(&edge.from);
+            let _ = match &edge.to {
+                Some(to) => writeln!(text, "{indent}{from} {} {}", arrow(edge.kind), id(to)),
+                None => writeln!(text, "{indent}{from} --o {from}_any([any node])"),
+            };
+        }
+        ids
+    }
+}
+
+/// Draws a compiled graph with its subgraphs; each of their ids begins with that of the node.
+pub(crate) fn draw_with_subgraphs<S: State>(
+    core: &Arc<super::GraphCore<S>>,
+    text: &mut String,
+    prefix: &str,
+) {
+    let indent = "    ".repeat(1 + prefix.matches('_').count());
+    of_compiled(core).draw(text, prefix, &|text, node, id| {
+        let Some(graph) = &core.nodes[node].graph else { return false };
+        let _ = writeln!(text, "{indent}subgraph {id}[\"{}\"]", escape(&core.names[node]));
+        graph.draw(text, &format!("{id}_"));
+        let _ = writeln!(text, "{indent}end");
+        true
+    });
 }
 
 /// Whether an arrow of the compiled graph still exists.

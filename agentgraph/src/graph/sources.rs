@@ -38,8 +38,7 @@ impl Sources {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # #[derive(State, Clone, Default)]
     /// # struct Offers { #[reduce(append)] prices: Vec<u32> }
     /// use agentgraph::all;
     /// use std::time::Duration;
@@ -73,8 +72,7 @@ pub fn all<T: AsRef<str>>(sources: impl IntoIterator<Item = T>) -> Sources {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Found { #[reduce(append)] by: Vec<String> }
 /// use agentgraph::any;
 ///

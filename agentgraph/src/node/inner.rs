@@ -25,6 +25,9 @@ pub(crate) trait AnyGraph: Send + Sync {
     /// The contexts that its nodes, and those of its subgraphs, require from a caller.
     fn contexts(&self) -> &[RequiredContext];
 
+    /// Draws it in Mermaid, with ids that begin with `prefix`.
+    fn draw(&self, text: &mut String, prefix: &str);
+
     /// Runs an attempt of a task in this graph, or in a graph further down its path. `parent` encodes updates
     /// of the graph around this one.
     async fn run_task(

@@ -9,12 +9,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::context::TaskRequest;
+use crate::context::{TaskOrigin, TaskRequest};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::layer::NodeCall;
 use crate::node::{ErasedNode, NodeFuture, NodeResult};
+use crate::record::content::Content;
 use crate::state::State;
+use crate::step::Step;
 
 /// Watches the nodes and routes of a graph, and of its subgraphs.
 pub(crate) trait Observer: Send + Sync {
@@ -44,13 +46,25 @@ pub(crate) trait ObservedCall: Send {
         cx: &mut Context<'_>,
         poll: &mut dyn FnMut(&mut Context<'_>) -> Option<ObservedEnd>,
     ) -> Poll<Result<(), BoxError>>;
+
+    /// The call is done, with this output.
+    fn done(&self, output: Content);
 }
+
+/// The output of a node, to be compared with that of the same node in another run.
+pub(crate) type ShowStep<S> = Arc<dyn Fn(&Step<S>) -> Content + Send + Sync>;
+
+/// The origins of a task and of the tasks around it. Equal in two runs of a graph with supersteps if the
+/// tasks are.
+pub(crate) type TaskKey = Vec<(u32, TaskOrigin)>;
 
 /// The task of a call.
 pub(crate) struct ObservedTask {
     /// The names of the graphs around the node, and its own, separated by `/`.
     pub(crate) path: Arc<str>,
     pub(crate) request: TaskRequest,
+    /// `None` in a graph without supersteps, and inside one.
+    pub(crate) key: Option<TaskKey>,
     /// Whether the node is a graph, whose nodes are observed themselves.
     pub(crate) is_graph: bool,
 }
@@ -69,9 +83,23 @@ pub(crate) fn path_in(around: &str, node: &str) -> Arc<str> {
     if around.is_empty() { Arc::from(node) } else { format!("{around}/{node}").into() }
 }
 
+fn key_of<S: State>(task: &Task<'_, S>) -> Option<TaskKey> {
+    let mut key = vec![(task.request.node, task.request.origin)];
+    let mut run = &**task.shared;
+    loop {
+        if !run.control.has_supersteps() {
+            return None;
+        }
+        let Some(outer) = &run.outer else { return Some(key) };
+        key.push((outer.request.node, outer.request.origin));
+        run = &outer.shared;
+    }
+}
+
 /// A node under observation.
 pub(crate) struct ObservedNode<S: State> {
     node: Arc<dyn ErasedNode<S>>,
+    show: ShowStep<S>,
     around: Arc<str>,
     is_graph: bool,
     by: Arc<dyn Observer>,
@@ -84,6 +112,7 @@ impl<S: State> ObservedNode<S> {
         around: &str,
         name: &str,
         by: &Arc<dyn Observer>,
+        show: &ShowStep<S>,
     ) -> Self {
         let path = path_in(around, name);
         let replacement = by.replacement(&path).and_then(|other| {
@@ -97,17 +126,18 @@ impl<S: State> ObservedNode<S> {
         let graph = node.observed(by, &path);
         let is_graph = graph.is_some();
         let node = graph.unwrap_or_else(|| Arc::clone(node));
-        ObservedNode { node, around: Arc::from(around), is_graph, by: Arc::clone(by) }
+        ObservedNode { node, show: Arc::clone(show), around: Arc::from(around), is_graph, by: Arc::clone(by) }
     }
 }
 
 impl<S: State> ErasedNode<S> for ObservedNode<S> {
     fn call(&self, task: &Task<'_, S>) -> NodeFuture<S> {
         let path = path_in(&self.around, task.ctx().node());
-        let task_seen = ObservedTask { path, request: task.request, is_graph: self.is_graph };
+        let (request, key, is_graph) = (task.request, key_of(task), self.is_graph);
         Box::pin(ObservedFuture {
-            observed: self.by.called(task_seen),
+            observed: self.by.called(ObservedTask { path, request, key, is_graph }),
             node: Arc::clone(&self.node),
+            show: Arc::clone(&self.show),
             call: NodeCall::of(task),
             running: None,
         })
@@ -118,6 +148,7 @@ impl<S: State> ErasedNode<S> for ObservedNode<S> {
 struct ObservedFuture<S: State> {
     observed: Box<dyn ObservedCall>,
     node: Arc<dyn ErasedNode<S>>,
+    show: ShowStep<S>,
     call: NodeCall<S>,
     running: Option<NodeFuture<S>>,
 }
@@ -126,7 +157,7 @@ impl<S: State> Future for ObservedFuture<S> {
     type Output = NodeResult<S>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
-        let ObservedFuture { observed, node, call, running } = self.get_mut();
+        let ObservedFuture { observed, node, show, call, running } = self.get_mut();
         let mut result = None;
         let polled = observed.poll(cx, &mut |cx| {
             let future = running.get_or_insert_with(|| node.call(&call.task()));
@@ -137,12 +168,17 @@ impl<S: State> Future for ObservedFuture<S> {
                 Ok(_) => ObservedEnd::Done,
                 Err(_) => ObservedEnd::Failed,
             };
-            result = Some(ended);
+            result = Some((ended, end));
             Some(end)
         });
         match (polled, result) {
             (Poll::Ready(Err(injected)), _) => Poll::Ready(Err(injected)),
-            (Poll::Ready(Ok(())), Some(result)) => Poll::Ready(result),
+            (Poll::Ready(Ok(())), Some((result, end))) => {
+                if let (Ok(step), ObservedEnd::Done) = (&result, end) {
+                    observed.done(show(step));
+                }
+                Poll::Ready(result)
+            }
             (Poll::Ready(Ok(())), None) | (Poll::Pending, _) => Poll::Pending,
         }
     }

@@ -3,6 +3,10 @@
 //! The run loop also runs states that are never stored. So it requires only `State` of `S`, and calls the
 //! rest through these pointers, which exist once a checkpointer or a host was attached.
 
+#[cfg(feature = "testing")]
+use crate::record::content::{Content, Entries, Tree, writes};
+#[cfg(feature = "testing")]
+use crate::state::Channel;
 use crate::state::{State, StateError, StoredState, without_secrets};
 #[cfg(feature = "testing")]
 use agentgraph_checkpoint::CheckpointId;
@@ -47,28 +51,62 @@ impl<S: StoredState> Codec<S> {
 
 #[cfg(feature = "testing")]
 impl<S: State> Codec<S> {
-    /// The state as another process reads it: its maps without an order have another one. Channels that are
-    /// not stored stay as they are.
-    pub(crate) fn reread(&self, schema: &S::Schema, state: &S) -> S {
+    /// The stored channels of a state as they are encoded. Empty if one cannot be encoded.
+    fn recorded(&self, schema: &S::Schema, state: &S) -> Folded {
         let channels = S::channels(schema);
         let mut delta = DeltaWriter::new(channels.len());
         delta.begin(CheckpointId::default());
-        let mut copy = state.clone();
         for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
             if (self.record_channel)(state, schema, at, &mut delta).is_err() {
-                return copy;
+                return Folded::default();
             }
         }
         let mut folded = Folded::default();
-        if folded.apply(delta.bytes(), None).is_ok() {
-            for at in 0..channels.len() {
-                if let Ok(Value::Bytes(value)) = folded.value(at) {
-                    // A channel that cannot be read stays as it is: the engine reports it elsewhere.
-                    let _ = (self.restore_channel)(&mut copy, schema, at, &value);
-                }
+        match folded.apply(delta.bytes(), None) {
+            Ok(_) => folded,
+            Err(_) => Folded::default(),
+        }
+    }
+
+    /// The state as another process reads it: its maps without an order have another one. Channels that are
+    /// not stored stay as they are.
+    pub(crate) fn reread(&self, schema: &S::Schema, state: &S) -> S {
+        let folded = self.recorded(schema, state);
+        let mut copy = state.clone();
+        for at in 0..S::channels(schema).len() {
+            if let Ok(Value::Bytes(value)) = folded.value(at) {
+                // A channel that cannot be read stays as it is: the engine reports it elsewhere.
+                let _ = (self.restore_channel)(&mut copy, schema, at, &value);
             }
         }
         copy
+    }
+
+    /// The stored channels of a state.
+    pub(crate) fn content(self, schema: &S::Schema, state: &S) -> Content {
+        let (schema, state) = (schema.clone(), state.clone());
+        let channels = self.channels(&schema, &state);
+        Content::new(channels, move || self.channels(&schema, &self.reread(&schema, &state)))
+    }
+
+    fn channels(&self, schema: &S::Schema, state: &S) -> Entries {
+        let folded = self.recorded(schema, state);
+        let channel = |(at, channel): (usize, &Channel)| match folded.value(at) {
+            Ok(Value::Bytes(value)) => Some((channel.name.to_string(), Tree::read(&value))),
+            _ => None,
+        };
+        S::channels(schema).iter().enumerate().filter_map(channel).collect()
+    }
+
+    /// The writes of an update by channel.
+    pub(crate) fn content_of_update(self, schema: &S::Schema, update: &S::Update) -> Content {
+        let schema = schema.clone();
+        let bytes = (self.encode_update)(&schema, update).unwrap_or_default();
+        Content::new(writes(S::channels(&schema), &bytes), move || {
+            let again = (self.decode_update)(&schema, &bytes);
+            let again = again.and_then(|update| (self.encode_update)(&schema, &update));
+            writes(S::channels(&schema), &again.unwrap_or_default())
+        })
     }
 }
 

@@ -21,10 +21,9 @@ use agentgraph_checkpoint::delta::{decode, encode};
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use serde::{Deserialize, Serialize};
 ///
 /// /// Version 0 had `price: f64`, in dollars.
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Order {
 ///     cents: u64,
 /// }

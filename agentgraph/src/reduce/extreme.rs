@@ -14,9 +14,8 @@ use super::{Reducer, StoredReducer, Undo};
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use serde::{Deserialize, Serialize};
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Flight {
 ///     #[reduce(min)]
 ///     cheapest: Option<f64>,
@@ -38,9 +37,8 @@ pub struct Min;
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use serde::{Deserialize, Serialize};
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Triage {
 ///     #[reduce(max)]
 ///     risk: f64,

@@ -16,9 +16,8 @@ use super::{Misfit, Reducer, StoredReducer};
 ///
 /// ```
 /// use agentgraph::prelude::*;
-/// use serde::{Deserialize, Serialize};
 ///
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Bill {
 ///     #[reduce(sum)]
 ///     cents: u32,
@@ -33,8 +32,12 @@ use super::{Misfit, Reducer, StoredReducer};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let graph =
-///     StateGraph::new().node("tea", tea).node("cake", cake).edge(START, "tea").edge(START, "cake").compile()?;
+/// let graph = StateGraph::new()
+///     .node("tea", tea)
+///     .node("cake", cake)
+///     .edge(START, "tea")
+///     .edge(START, "cake")
+///     .compile()?;
 /// assert_eq!(graph.invoke(Bill::update()).await?.into_finished()?.cents, 650);
 ///
 /// let error = graph.invoke(Bill::update().cents(u32::MAX)).await.unwrap_err();

@@ -34,8 +34,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Draft { text: String }
     /// # async fn write(draft: Snapshot<Draft>) -> DraftUpdate { Draft::update().text(format!("{}!", draft.text)) }
     /// # #[tokio::main(flavor = "current_thread")]

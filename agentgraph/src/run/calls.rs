@@ -74,8 +74,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// async fn plan(ctx: Ctx) -> Result<()> {
     ///     ctx.edits().add_node("check#1", "check", ())?;

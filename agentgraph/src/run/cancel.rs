@@ -34,8 +34,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// ```
 /// # use agentgraph::prelude::*;
 /// # use agentgraph::run::{Cancellation, StopReason};
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Report { text: String }
 /// async fn write(report: Snapshot<Report>) -> ReportUpdate {
 ///     if report.text.is_empty() {

@@ -225,8 +225,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// async fn ask(ctx: Ctx) -> Result<WordsUpdate> {
     ///     let word: String = ctx.interrupt("which word?")?;
@@ -276,7 +275,7 @@ impl<S: State> CompiledGraph<S> {
     /// use agentgraph::prelude::*;
     /// use agentgraph::MemorySaver;
     ///
-    /// # #[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat {}
     /// # async fn greet() -> ChatUpdate { Chat::update() }
     /// # fn main() -> Result<()> {
@@ -306,6 +305,38 @@ impl<S: State> CompiledGraph<S> {
     pub fn mermaid(&self) -> String {
         crate::graph::shown::of_compiled(&self.core).mermaid()
     }
+
+    /// Returns the graph as a Mermaid flowchart like [`mermaid`](Self::mermaid), in which each node that is
+    /// a graph is drawn as that graph, at every depth.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Text {}
+    /// # async fn node() {}
+    /// # fn main() -> Result<()> {
+    /// let check = StateGraph::<Text>::new().node("spelling", node).edge(START, "spelling").compile()?;
+    /// let graph = StateGraph::new().node("check", check).edge(START, "check").edge("check", END).compile()?;
+    /// let drawing = r#"flowchart TD
+    ///     start([START])
+    ///     subgraph n0["check"]
+    ///         n0_start([START])
+    ///         n0_n0["spelling"]
+    ///         n0_start --> n0_n0
+    ///     end
+    ///     finish([END])
+    ///     start --> n0
+    ///     n0 --> finish
+    /// "#;
+    /// assert_eq!(graph.mermaid_with_subgraphs(), drawing);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn mermaid_with_subgraphs(&self) -> String {
+        let mut text = String::from("flowchart TD\n");
+        crate::graph::shown::draw_with_subgraphs(&self.core, &mut text, "");
+        text
+    }
 }
 
 /// # States and updates as JSON
@@ -317,8 +348,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// # #[derive(State, Clone, Default)]
     /// # struct Triage { risk: u8, #[reduce(append)] notes: Vec<String> }
     /// # async fn plan() {}
     /// # let graph = StateGraph::<Triage>::new().node("plan", plan).edge(START, "plan").compile().unwrap();
@@ -342,8 +372,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// #[derive(State, Serialize, Deserialize, Clone, Default)]
+    /// #[derive(State, Clone, Default)]
     /// struct Login {
     ///     user: String,
     ///     #[channel(secret)]

@@ -19,8 +19,7 @@ use agentgraph_checkpoint::CheckpointId;
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Letter { #[reduce(append)] text: Vec<String>, sent: bool }
 /// async fn write() -> LetterUpdate {
 ///     Letter::update().text(["Dear all,"])
@@ -128,8 +127,7 @@ impl<S: State> StateEdit<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat { #[reduce(append)] lines: Vec<String> }
     /// # async fn user(ctx: Ctx) -> Result<ChatUpdate> { Ok(Chat::update().lines([ctx.interrupt::<String>("?")?])) }
     /// # async fn model() {}

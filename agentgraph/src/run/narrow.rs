@@ -24,8 +24,7 @@ impl<S: State> CompiledGraph<S> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Triage { question: String, draft: String, answer: String }
     ///
     /// struct Question(String);

@@ -17,11 +17,6 @@ impl<S: State> CompiledGraph<S> {
     pub(crate) fn observed(&self, by: &Arc<dyn Observer>, around: &str, codec: &Codec<S>) -> Self {
         CompiledGraph { core: Arc::new(self.core.observed(by, around, codec)), ..self.clone() }
     }
-
-    /// Whether its tasks merge in the order in which they end.
-    pub(crate) fn is_eager(&self) -> bool {
-        self.core.discipline == crate::graph::Discipline::Eager
-    }
 }
 
 impl<O, S> CompiledDependencyGraph<O, S>
@@ -31,7 +26,7 @@ where
 {
     /// The same graph, observed, as the graph that its passes run.
     pub(crate) fn observed(&self, by: &Arc<dyn Observer>) -> CompiledGraph<Outputs<O, S>> {
-        let wiring = Arc::new(self.wiring.observed(by));
+        let wiring = Arc::new(self.wiring.observed(by, Codec::of(0)));
         let driver = wiring as Arc<dyn Driver<Outputs<O, S>>>;
         CompiledGraph { driver: Some(driver), ..self.graph.clone() }
     }

@@ -51,6 +51,10 @@ impl<C: State> AnyGraph for Callee<C> {
         &self.graph.core.contexts
     }
 
+    fn draw(&self, text: &mut String, prefix: &str) {
+        crate::graph::shown::draw_with_subgraphs(&self.graph.core, text, prefix);
+    }
+
     async fn run_task(
         &self,
         call: TaskCall,

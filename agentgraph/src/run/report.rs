@@ -94,8 +94,7 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     /// # use agentgraph::prelude::*;
     /// # use agentgraph::run::OpenReason;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Trip { city: String }
     /// async fn book() -> Result<()> {
     ///     Err("no seat".into())

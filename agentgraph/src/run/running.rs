@@ -22,8 +22,7 @@ use agentgraph_checkpoint::{HeldLease, HeldQuery};
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Mail { seen: Vec<String> }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {

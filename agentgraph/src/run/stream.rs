@@ -28,8 +28,7 @@ use crate::words::Outcome;
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Words { #[reduce(append)] seen: Vec<String> }
 /// use futures_util::StreamExt;
 /// # #[tokio::main(flavor = "current_thread")]

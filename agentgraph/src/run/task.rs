@@ -81,8 +81,7 @@ impl<S: StoredState> TaskRun<'_, S> {
     /// use agentgraph::BoxError;
     /// use agentgraph::host::{Host, TaskCall, TaskReply};
     /// use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Page { text: String }
     /// /// The token with which a process reads pages.
     /// struct Token(&'static str);

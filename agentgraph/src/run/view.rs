@@ -61,8 +61,7 @@ pub struct Checkpoint<S> {
     /// ```
     /// # use agentgraph::prelude::*;
     /// # use agentgraph::Code;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Trip { city: String }
     /// async fn book() -> Result<()> {
     ///     Err("no seat".into())

@@ -31,8 +31,7 @@ use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Mail { text: String }
 /// # async fn send(ctx: Ctx, mail: Snapshot<Mail>) -> Result<()> { ctx.interrupt::<bool>(&mail.text)?; Ok(()) }
 /// # #[tokio::main(flavor = "current_thread")]

@@ -1,6 +1,7 @@
 //! [`EveryKill`]: a run for each point at which its process could die.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -140,16 +141,23 @@ impl<G: Testable> Undisturbed<G> {
 
     /// Why two undisturbed runs are not the same.
     fn not_repeatable(&self, again: &Self) -> Option<Finding> {
-        let differs = |problem: String, subject: &str| {
-            let node = self.play.first_difference(&again.play).unwrap_or_default();
+        let differs = |problem: String, node: &str, subject: &str| {
             let problem = format!("two undisturbed runs differ: {problem}");
             Finding::new(FindingKind::NotRepeatable, node, subject, problem)
         };
+        let node = || self.play.first_difference(&again.play);
         if let Some((problem, channels)) = again.end.differs(&self.end) {
-            return Some(differs(problem, &channels));
+            return Some(differs(problem, &node().unwrap_or_default(), &channels));
+        }
+        if let Some((node, problem)) = self.play.new_request(&again.play) {
+            return Some(differs(problem, &node, ""));
         }
         let (first, second) = (counted(&self.effects), counted(&again.effects));
-        (first != second).then(|| differs("other effects happened".to_owned(), ""))
+        let other = |(effect, times): &(&(Arc<str>, String), &usize)| {
+            first.get(*effect) != Some(*times) || second.get(*effect) != Some(*times)
+        };
+        let ((place, _), _) = first.iter().chain(&second).find(other)?;
+        Some(differs("other effects happened".to_owned(), &node().unwrap_or_else(|| Arc::clone(place)), ""))
     }
 
     /// Kills a run at this point, continues it, and compares.
@@ -158,7 +166,7 @@ impl<G: Testable> Undisturbed<G> {
         let learned = Some(self.play.answered().to_vec());
         let mut play = Play::new(test, Some(kill), None, learned);
         let mut ended = play.run_to_end(input.clone()).await;
-        let last = play.run.calls().last().map(|call| call.path.to_string()).unwrap_or_default();
+        let last = play.run.calls().last().map(|call| Arc::clone(&call.path)).unwrap_or_default();
         play.run.kill.restart();
         if ended.is_none() {
             ended = play.continue_to_end(input.clone()).await;
@@ -173,8 +181,10 @@ impl<G: Testable> Undisturbed<G> {
                 Err(error) if channels.is_empty() => format!("{problem} ({error})"),
                 _ => problem,
             };
-            let node = self.play.first_difference(&play).unwrap_or(&last);
-            report.add(Finding::new(FindingKind::EndDiffers, node, &channels, problem).killed_at(point));
+            let node = self.play.first_difference(&play).unwrap_or(last);
+            report.add(Finding::new(FindingKind::EndDiffers, &node, &channels, problem).killed_at(point));
+        } else if let Some((node, problem)) = self.play.new_request(&play) {
+            report.add(Finding::new(FindingKind::EndDiffers, &node, "", problem).killed_at(point));
         }
         self.compare_effects(&play.run.effects(), point, report);
     }

@@ -94,7 +94,8 @@ impl<'a, G: Testable> EveryOrder<'a, G> {
                 let node = expected.play.first_difference(&play).unwrap_or_default();
                 let order = play.run.order();
                 let problem = format!("{problem}, when nodes went on in the order {}", order.join(", "));
-                report.add(Finding::new(FindingKind::OrderMatters, node, &channels, problem).with_seed(seed));
+                report
+                    .add(Finding::new(FindingKind::OrderMatters, &node, &channels, problem).with_seed(seed));
             }
         }
         report

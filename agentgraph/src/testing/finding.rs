@@ -84,7 +84,8 @@ pub enum FindingKind {
     EffectTwice,
     /// An effect happened less often in a run that was killed and continued than in an undisturbed one.
     EffectLost,
-    /// A run that was killed and continued ended differently.
+    /// A run that was killed and continued ended differently, or asked another question or called another
+    /// durable step.
     EndDiffers,
     /// A node has an effect, then asks a question. The effect happens again with each answer.
     EffectBeforeQuestion,
@@ -99,8 +100,8 @@ pub enum FindingKind {
     FickleReducer,
     /// Parallel nodes that ran in another order changed the result.
     OrderMatters,
-    /// Two undisturbed runs with the same input ended differently, so that others cannot be compared with
-    /// them.
+    /// Two undisturbed runs with the same input ended differently, or asked other questions or called other
+    /// durable steps, so that others cannot be compared with them.
     NotRepeatable,
 }
 
@@ -118,7 +119,8 @@ impl FindingKind {
             }
             FindingKind::EndDiffers => {
                 "the node uses something that a kill loses or that changes from call to call: keep it in the state (not in an \
-                 untracked channel), or take it from `ctx.once`"
+                 untracked channel), or take it from `ctx.once`. The entries of a `HashMap` or `HashSet` come in any order; \
+                 sort them, or use a `BTreeMap`"
             }
             FindingKind::EffectBeforeQuestion => {
                 "the node runs again from its start with each answer: move the effect behind the question, into a node before \
@@ -146,7 +148,8 @@ impl FindingKind {
             }
             FindingKind::NotRepeatable => {
                 "make the graph for each run with `TestGraph::by`, so that its dependencies start anew, and take time and \
-                 randomness from the graph's services or from `ctx.once`"
+                 randomness from the graph's services or from `ctx.once`. The entries of a `HashMap` or `HashSet` come in any \
+                 order; sort them, or use a `BTreeMap`"
             }
         }
     }

@@ -1,12 +1,8 @@
 //! [`Merged`]: an update that is merged again, to see whether reducers depend on their arguments alone; and
 //! [`Fickle`]: the ways in which a route or a reducer shows that it does not.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
-
-use super::end::shown;
 use crate::record::codec::Codec;
+use crate::record::content::Content;
 use crate::state::{State, StoredState};
 
 /// How a route or a reducer turned out to depend on more than its arguments.
@@ -43,17 +39,15 @@ pub(super) const REREADS: usize = 4;
 pub(super) struct Merged<S: State> {
     before: S,
     update: S::Update,
-    after: S,
-    /// The channels of `after`.
-    shown: BTreeMap<String, Value>,
+    after: Content,
 }
 
 impl<S: StoredState> Merged<S> {
     /// Applies an update to a state; `None` if it is refused.
     pub(super) fn new(schema: &S::Schema, before: &S, update: &S::Update) -> Option<Self> {
         let after = applied(schema, before.clone(), update.clone())?;
-        let shown = shown(schema, &after);
-        Some(Merged { before: before.clone(), update: update.clone(), after, shown })
+        let after = Codec::of(0).content(schema, &after);
+        Some(Merged { before: before.clone(), update: update.clone(), after })
     }
 
     /// The channels that differ when the update is applied again, and when that was.
@@ -80,40 +74,10 @@ impl<S: StoredState> Merged<S> {
 
     /// The channels that differ in the state that the update has led to again.
     fn differing(&self, schema: &S::Schema, again: Option<S>) -> Vec<String> {
-        let Some(again) = again.map(|again| shown(schema, &again)) else { return Vec::new() };
-        let differ = |(name, value): &(&String, &Value)| {
-            again.get(*name) != Some(value) && !self.is_same_set(schema, name, again.get(*name), value)
-        };
-        self.shown.iter().filter(differ).map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Whether two values of a channel without an order have the same items. A set is a list in JSON, and in
-    /// another order each time it is read.
-    fn is_same_set(&self, schema: &S::Schema, name: &str, one: Option<&Value>, other: &Value) -> bool {
-        one.is_some_and(|one| sorted(one) == sorted(other)) && self.has_no_order(schema, name)
-    }
-
-    /// Whether the value of a channel is shown in another order each time it is read.
-    fn has_no_order(&self, schema: &S::Schema, name: &str) -> bool {
-        let shown_again = || shown(schema, &Codec::<S>::of(0).reread(schema, &self.after)).remove(name);
-        let first = self.shown.get(name);
-        (0..2 * REREADS).any(|_| shown_again().as_ref() != first)
+        again.map_or_else(Vec::new, |again| self.after.differing(&Codec::of(0).content(schema, &again)))
     }
 }
 
 fn applied<S: StoredState>(schema: &S::Schema, mut state: S, update: S::Update) -> Option<S> {
     state.apply(schema, update).is_ok().then_some(state)
-}
-
-/// The value with sorted lists.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Array(items) => {
-            let mut items: Vec<Value> = items.iter().map(sorted).collect();
-            items.sort_by_key(Value::to_string);
-            Value::Array(items)
-        }
-        Value::Object(entries) => entries.iter().map(|(name, value)| (name.clone(), sorted(value))).collect(),
-        value => value.clone(),
-    }
 }

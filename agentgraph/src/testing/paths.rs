@@ -68,4 +68,6 @@ impl ObservedCall for NeverCalled {
             None => std::task::Poll::Pending,
         }
     }
+
+    fn done(&self, _: crate::record::content::Content) {}
 }

@@ -1,6 +1,5 @@
 //! [`Play`]: one run of a graph under test, from its input to its end, with its answers.
 
-use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use super::paths::path_of;
 use super::probe::{CodePlace, Here};
 use super::script::{Answers, Question};
 use super::test_graph::{SetUp, TestGraph, Testable};
-use super::test_run::{DECISIONS, TestRun, Watcher};
+use super::test_run::{DECISIONS, OutputRecord, TestRun, Watcher};
 use super::trace::Trace;
 use crate::error::{Code, Error};
 use crate::node::observed::{ObservedEnd, Observer};
@@ -44,18 +43,8 @@ pub(super) struct Play<G: Testable> {
     before: Option<G::State>,
     /// Updates by node, that are to be merged again after the run.
     merged: Vec<(String, Merged<G::State>)>,
-    updates: BTreeMap<String, Vec<NodeUpdate>>,
-    /// The nodes in the order of their first updates.
-    updated: Vec<String>,
     pub(super) report: Report,
     round: u32,
-}
-
-/// An update that a node returned.
-struct NodeUpdate {
-    /// The call of the program, the superstep and the task in it.
-    at: (u32, u64, u32),
-    text: String,
 }
 
 impl<G: Testable> Play<G> {
@@ -78,8 +67,6 @@ impl<G: Testable> Play<G> {
             asked: Vec::new(),
             before: None,
             merged: Vec::new(),
-            updates: BTreeMap::new(),
-            updated: Vec::new(),
             report: Report::default(),
             round: 0,
         }
@@ -87,10 +74,6 @@ impl<G: Testable> Play<G> {
 
     pub(super) fn schema(&self) -> &<G::State as State>::Schema {
         self.graph.schema()
-    }
-
-    fn is_eager(&self) -> bool {
-        self.graph.is_eager()
     }
 
     pub(super) fn answered(&self) -> &[(Question, Value)] {
@@ -188,32 +171,12 @@ impl<G: Testable> Play<G> {
     }
 
     fn heard(&mut self, event: Event<G::State>) {
-        let at = (self.round, event.step, event.task.map_or(0, |task| task.index));
         match &event.kind {
             EventKind::Values(state) => self.before = Some(G::State::clone(state)),
-            EventKind::Update { node, update } => {
-                if let Some(update) = update {
-                    self.check_reducers(node, update);
-                }
-                let text = update.as_ref().map(|update| self.graph.update_json(update));
-                let text =
-                    text.map(|json| json.map_or_else(|error| error.to_string(), |json| json.to_string()));
-                self.add_update(node.clone(), at, text.unwrap_or_default());
-            }
-            EventKind::UpdateInside { node, update } => {
-                let text = update.as_ref().map(Value::to_string).unwrap_or_default();
-                self.add_update(path_of(&event.namespace, node), at, text);
-            }
+            EventKind::Update { node, update: Some(update) } => self.check_reducers(node, update),
             _ => {}
         }
         self.events.push(event);
-    }
-
-    fn add_update(&mut self, node: String, at: (u32, u64, u32), text: String) {
-        if !self.updated.contains(&node) {
-            self.updated.push(node.clone());
-        }
-        self.updates.entry(node).or_default().push(NodeUpdate { at, text });
     }
 
     /// Applies an update again to copies of the state that it is merged into.
@@ -252,26 +215,36 @@ impl<G: Testable> Play<G> {
         }
     }
 
-    /// The first node whose updates are not those of `other`, in the order of `self`. If a kill made `other`
-    /// run nodes again, their last updates count.
-    pub(super) fn first_difference<'a>(&'a self, other: &'a Self) -> Option<&'a str> {
-        let differs = |node: &&String| {
-            let (own, others) = (self.updates_of(node), other.updates_of(node));
-            let repeated = others.len().saturating_sub(own.len());
-            own != others[repeated..]
-        };
-        self.updated.iter().chain(&other.updated).find(differs).map(String::as_str)
+    /// The node of the first output that `other` does not have, in the order of ends.
+    pub(super) fn first_difference(&self, other: &Self) -> Option<Arc<str>> {
+        first_difference(&self.run.outputs(), &other.run.outputs())
     }
 
-    /// The updates of a node in task order; in an eager graph, where tasks have no order, sorted.
-    fn updates_of(&self, node: &str) -> Vec<&str> {
-        let mut updates: Vec<&NodeUpdate> = self.updates.get(node).into_iter().flatten().collect();
-        if self.is_eager() {
-            updates.sort_by(|one, other| one.text.cmp(&other.text));
-        } else {
-            updates.sort_by_key(|update| update.at);
-        }
-        updates.into_iter().map(|update| &*update.text).collect()
+    /// A question or a durable step of `other` that this run does not have, and its node.
+    pub(super) fn new_request(&self, other: &Self) -> Option<(String, String)> {
+        let known = self.requests();
+        other.requests().into_iter().find(|request| !known.contains(request))
+    }
+
+    /// The nodes with their questions and durable steps.
+    fn requests(&self) -> Vec<(String, String)> {
+        let asked = self.asked.iter().filter(|open| open.kind == InterruptKind::Asked).map(|open| {
+            // A question with a key may be for any value.
+            let asks = open
+                .key
+                .as_ref()
+                .map_or_else(|| open.value.to_string(), |key| format!("with the key `{key}`"));
+            (path_of(&open.namespace, &open.node), format!("it asks {asks}"))
+        });
+        let steps = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::Step { node, step, .. } => {
+                let key = step.key.as_ref().map(|key| format!(" with the key `{key}`")).unwrap_or_default();
+                let problem = format!("it makes the durable step `{}`{key}", step.name);
+                Some((path_of(&event.namespace, node), problem))
+            }
+            _ => None,
+        });
+        asked.chain(steps).collect()
     }
 
     /// Findings about this run alone.
@@ -312,4 +285,25 @@ impl<G: Testable> Play<G> {
         let ended = ended.unwrap_or_else(|| Err(Error::new(Code::NothingToResume, "the run was killed")));
         Trace::new(ended, self.run, self.events, self.asked, self.report)
     }
+}
+
+/// The node of the first output that differs. Tasks are compared with themselves; without supersteps, where
+/// they have no names of their own, with any call of the node.
+fn first_difference(own: &[OutputRecord], others: &[OutputRecord]) -> Option<Arc<str>> {
+    let same = |one: &OutputRecord, other: &OutputRecord| one.path == other.path && one.key == other.key;
+    let is = |one: &OutputRecord, other: &OutputRecord| one.content.differing(&other.content).is_empty();
+    let mut left: Vec<&OutputRecord> = others.iter().collect();
+    let mut has = |record: &&OutputRecord| {
+        // A kill may make tasks run again: the last output counts.
+        let found = match record.key {
+            Some(_) => left.iter().rposition(|other| same(record, other)),
+            None => left.iter().position(|other| same(record, other) && is(record, other)),
+        };
+        found.is_some_and(|at| is(record, left.remove(at)))
+    };
+    let known =
+        |other: &&OutputRecord| own.iter().any(|record| record.path == other.path && is(record, other));
+    let differs = own.iter().find(|record| !has(record));
+    let differs = differs.or_else(|| others.iter().find(|other| !known(other)));
+    differs.map(|record| Arc::clone(&record.path))
 }

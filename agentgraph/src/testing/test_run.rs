@@ -16,7 +16,8 @@ use super::time::VirtualTime;
 use super::turns::Turns;
 use crate::context::TaskRequest;
 use crate::error::BoxError;
-use crate::node::observed::{DecideLater, ObservedCall, ObservedEnd, ObservedTask, Observer};
+use crate::node::observed::{DecideLater, ObservedCall, ObservedEnd, ObservedTask, Observer, TaskKey};
+use crate::record::content::{Content, Tree};
 
 /// What a test does to nodes, by their paths.
 #[derive(Clone, Default)]
@@ -55,6 +56,8 @@ pub(super) struct TestRun {
 #[derive(Default)]
 struct Log {
     calls: Vec<CallRecord>,
+    /// The outputs of calls, in the order of their ends.
+    outputs: Vec<OutputRecord>,
     effects: Vec<EffectRecord>,
     /// Routes that decided differently for one state.
     fickle_routes: Vec<(Arc<str>, Fickle)>,
@@ -87,6 +90,14 @@ pub(super) struct CallRecord {
     pub(super) request: TaskRequest,
     /// `None` while it runs, and if it was dropped.
     pub(super) end: Option<ObservedEnd>,
+}
+
+/// What a call led to: its output, or a decision behind it.
+#[derive(Clone)]
+pub(super) struct OutputRecord {
+    pub(super) path: Arc<str>,
+    pub(super) key: Option<TaskKey>,
+    pub(super) content: Content,
 }
 
 /// One effect.
@@ -135,6 +146,10 @@ impl TestRun {
 
     pub(super) fn calls(&self) -> Vec<CallRecord> {
         self.log().calls.clone()
+    }
+
+    pub(super) fn outputs(&self) -> Vec<OutputRecord> {
+        self.log().outputs.clone()
     }
 
     pub(super) fn effects(&self) -> Vec<EffectRecord> {
@@ -199,7 +214,7 @@ impl Observer for Watcher {
 
     fn called(&self, task: ObservedTask) -> Box<dyn ObservedCall> {
         let run = Arc::clone(&self.0);
-        let ObservedTask { path, request, is_graph } = task;
+        let ObservedTask { path, request, key, is_graph } = task;
         let mut log = run.log();
         let nth = log.called.entry(Arc::clone(&path)).or_default();
         let failure = run.injections.failure(&path, *nth);
@@ -213,7 +228,7 @@ impl Observer for Watcher {
             Delay::Forever => pending().boxed(),
         });
         let place = Arc::new(CodePlace::Node { path, call });
-        Box::new(WatchedCall { call, failure, delay, is_graph, here: Here { run, place } })
+        Box::new(WatchedCall { call, key, failure, delay, is_graph, here: Here { run, place } })
     }
 
     fn decides(&self, path: &str, decide: &mut dyn FnMut() -> String, later: DecideLater) {
@@ -225,7 +240,9 @@ impl Observer for Watcher {
         } else {
             (0..REREADS).any(|_| later() != text).then_some(Fickle::Reread)
         };
+        let content = Content::ordered("route", Tree::text(&text));
         let mut log = self.0.log();
+        log.outputs.push(OutputRecord { path: Arc::clone(&path), key: None, content });
         match found {
             Some(fickle) => log.fickle_routes.push((path, fickle)),
             None if log.decisions.len() < DECISIONS => log.decisions.push(Decision { path, text, later }),
@@ -250,6 +267,7 @@ impl Injections {
 /// A call under way.
 struct WatchedCall {
     call: usize,
+    key: Option<TaskKey>,
     failure: Option<BoxError>,
     delay: Option<BoxFuture<'static, ()>>,
     is_graph: bool,
@@ -292,6 +310,11 @@ impl ObservedCall for WatchedCall {
                 Poll::Pending
             }
         }
+    }
+
+    fn done(&self, content: Content) {
+        let (path, key) = (Arc::clone(self.here.place.node()), self.key.clone());
+        self.here.run.log().outputs.push(OutputRecord { path, key, content });
     }
 }
 

@@ -15,8 +15,7 @@ use std::time::Duration;
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Talk { #[reduce(append)] said: Vec<String> }
 /// use agentgraph::Budget;
 ///

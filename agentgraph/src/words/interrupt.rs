@@ -43,9 +43,8 @@ pub struct Interrupt {
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
 /// # use std::sync::atomic::{AtomicU32, Ordering};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Payment { paid: u32 }
 /// static PRICE: AtomicU32 = AtomicU32::new(10);
 ///

@@ -21,12 +21,17 @@ pub enum Memory {
     /// ```
     /// use agentgraph::prelude::*;
     /// use agentgraph::Memory;
-    /// use serde::{Deserialize, Serialize};
     ///
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-    /// struct Order { item: String, note: String }
-    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-    /// struct Notes { #[reduce(append)] items: Vec<String> }
+    /// #[derive(State, Clone, Debug, Default)]
+    /// struct Order {
+    ///     item: String,
+    ///     note: String,
+    /// }
+    /// #[derive(State, Clone, Debug, Default)]
+    /// struct Notes {
+    ///     #[reduce(append)]
+    ///     items: Vec<String>,
+    /// }
     /// async fn think() {}
     ///
     /// # #[tokio::main(flavor = "current_thread")]
@@ -36,7 +41,8 @@ pub enum Memory {
     ///     |order: Snapshot<Order>| Notes::update().items([order.item.clone()]),
     ///     |notes: Notes| Order::update().note(notes.items.join(", ")),
     /// );
-    /// let graph = StateGraph::new().node("notes", notes.memory(Memory::PerThread)).edge(START, "notes").compile()?;
+    /// let graph =
+    ///     StateGraph::new().node("notes", notes.memory(Memory::PerThread)).edge(START, "notes").compile()?;
     /// let graph = graph.checkpointer(MemorySaver::new());
     /// let order = |item: &str| graph.invoke(Order::update().item(item)).thread("t-1");
     /// order("tea").await?;

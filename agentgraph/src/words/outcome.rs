@@ -130,8 +130,7 @@ impl<O> Outcome<O> {
     /// ```
     /// # use agentgraph::prelude::*;
     /// # use agentgraph::Code;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Words { #[reduce(append)] seen: Vec<String> }
     /// # async fn note(ctx: Ctx) -> WordsUpdate { Words::update().seen([ctx.node()]) }
     /// # #[tokio::main(flavor = "current_thread")]

@@ -12,8 +12,7 @@ use crate::error::Code;
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Words { #[reduce(append)] seen: Vec<String> }
 /// async fn plan(ctx: Ctx) -> WordsUpdate {
 ///     let refused = ctx.edits().remove_edge("plan", "wrte").unwrap_err();
@@ -23,10 +22,17 @@ use crate::error::Code;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let graph =
-///     StateGraph::new().node("plan", plan).node("write", write).edge(START, "plan").edge("plan", "write").compile()?;
+/// let graph = StateGraph::new()
+///     .node("plan", plan)
+///     .node("write", write)
+///     .edge(START, "plan")
+///     .edge("plan", "write")
+///     .compile()?;
 /// let words = graph.invoke(Words::update()).await?.into_finished()?;
-/// assert_eq!(words.seen[0], "cannot remove edge `plan` -> `wrte`: there is no node `wrte`; did you mean `write`?");
+/// assert_eq!(
+///     words.seen[0],
+///     "cannot remove edge `plan` -> `wrte`: there is no node `wrte`; did you mean `write`?"
+/// );
 /// # Ok(())
 /// # }
 /// ```

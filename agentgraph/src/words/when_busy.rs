@@ -4,8 +4,7 @@
 ///
 /// ```
 /// # use agentgraph::prelude::*;
-/// # use serde::{Deserialize, Serialize};
-/// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// # #[derive(State, Clone, Debug, Default)]
 /// # struct Chat { #[reduce(append)] said: Vec<String> }
 /// # async fn reply(chat: Snapshot<Chat>) -> ChatUpdate {
 /// #     tokio::task::yield_now().await;

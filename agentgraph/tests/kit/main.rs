@@ -8,6 +8,7 @@ mod every_kill_finds_effects_that_happen_twice;
 mod every_kill_finds_ends_that_differ;
 mod every_kill_kills_at_each_point;
 mod every_order_finds_nodes_that_share_something;
+mod the_reader_of_an_unordered_map_is_blamed;
 mod traces_find_effects_before_questions;
 mod traces_find_routes_and_reducers_that_are_not_pure;
 mod traces_show_what_ran;

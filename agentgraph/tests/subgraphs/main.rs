@@ -7,6 +7,7 @@ mod common;
 #[path = "../sqlite_folder/mod.rs"]
 mod sqlite_folder;
 
+mod a_drawing_shows_the_graphs_inside;
 mod commands_leave_subgraphs;
 mod fatal_errors_in_subgraphs_end_the_run;
 mod subgraphs_ask_at_the_root;

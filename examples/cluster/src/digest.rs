@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use agentgraph::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 pub(crate) struct Digest {
     pub(crate) topics: Vec<String>,
     #[reduce(append)]

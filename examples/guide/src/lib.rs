@@ -34,6 +34,7 @@ pages! {
     Subgraphs = "docs/guide/subgraphs.md"
     Dispatch = "docs/guide/dispatch.md"
     CallContext = "docs/guide/call-context.md"
+    Sessions = "docs/guide/sessions.md"
     DurableSteps = "docs/guide/durable-steps.md"
     Workflows = "docs/guide/workflows.md"
     Store = "docs/guide/store.md"

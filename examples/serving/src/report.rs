@@ -6,9 +6,8 @@ use std::time::Duration;
 use agentgraph::CompileError;
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
-use serde::{Deserialize, Serialize};
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) topic: String,
     pub(crate) sections: usize,

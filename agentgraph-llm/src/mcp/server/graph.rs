@@ -85,7 +85,7 @@ impl McpServer {
     /// use agentgraph::prelude::*;
     /// use agentgraph_llm::mcp::McpServer;
     ///
-    /// #[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
+    /// #[derive(State, Clone, Debug, Default)]
     /// struct Notes {
     ///     #[reduce(append)]
     ///     lines: Vec<String>,

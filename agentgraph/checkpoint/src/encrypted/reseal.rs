@@ -112,9 +112,9 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
+    /// # use std::sync::Arc;
     /// # use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, Retention};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat { #[reduce(append)] said: Vec<String> }
     /// # async fn reply() -> ChatUpdate { Chat::update().said(["aha"]) }
     /// # #[tokio::main(flavor = "current_thread")]

@@ -135,11 +135,10 @@ impl SqliteSaverBuilder {
     /// # async fn main() -> agentgraph::prelude::Result<()> {
     /// # let folder = std::env::temp_dir().join(format!("agentgraph-shared-{}", std::process::id()));
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
     /// use agentgraph_checkpoint::{Catalog, SqliteSaver};
     /// use std::sync::Arc;
     ///
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Reading { page: String, n: u64 }
     /// # async fn read() {}
     /// # let graph = StateGraph::<Reading>::new().node("read", read).edge(START, "read").compile()?;

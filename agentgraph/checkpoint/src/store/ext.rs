@@ -28,13 +28,16 @@ use crate::error::{StoreCode, StoreError};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Serialize, Deserialize, PartialEq, Debug)]
-/// struct Diet { vegan: bool }
+/// struct Diet {
+///     vegan: bool,
+/// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), agentgraph_checkpoint::StoreError> {
 /// let store = MemoryStore::new();
 /// let ada = Namespace::new(["users", "ada"])?;
-/// let version = store.put_as(&ada, "diet", &Diet { vegan: true }).lifetime(Duration::from_secs(3600)).await?;
+/// let version =
+///     store.put_as(&ada, "diet", &Diet { vegan: true }).lifetime(Duration::from_secs(3600)).await?;
 /// assert_eq!(store.get_as(&ada, "diet").await?, Some(Diet { vegan: true }));
 ///
 /// // Two agents that decide at the same time: the second one is told.

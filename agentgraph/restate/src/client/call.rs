@@ -134,8 +134,7 @@ impl<S: StoredState> RemoteCall<S> {
     /// ```compile_fail
     /// # use agentgraph::prelude::*;
     /// # use agentgraph_restate::RestateClient;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Triage { note: String }
     /// # fn call(graph: agentgraph_restate::RemoteGraph<Triage>) {
     /// let call = graph.invoke(Triage::update()).thread("t-1").context("a token");

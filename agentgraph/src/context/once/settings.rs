@@ -23,8 +23,7 @@ impl Ctx {
     /// use std::sync::atomic::{AtomicU32, Ordering};
     /// use std::time::Duration;
     /// # use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Order { receipt: u32 }
     /// static CALLS: AtomicU32 = AtomicU32::new(0);
     ///

@@ -202,8 +202,7 @@ impl TaskCall {
     /// use agentgraph::BoxError;
     /// use agentgraph::host::{Host, TaskCall, TaskReply};
     /// use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Page { text: String }
     /// # async fn read() -> PageUpdate { Page::update().text("read") }
     ///

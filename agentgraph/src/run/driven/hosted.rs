@@ -83,8 +83,7 @@ pub trait HostedGraph: sealed::Sealed + Send + Sync + 'static {
     /// ```
     /// use agentgraph::host::{HostedGraph, RunCall};
     /// use agentgraph::prelude::*;
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Page { text: String }
     /// # async fn read() -> PageUpdate { Page::update().text("read") }
     ///

@@ -75,8 +75,7 @@ types! {
 /// ```
 /// # use agentgraph::prelude::*;
 /// # use futures_util::StreamExt;
-/// # use serde::{Deserialize, Serialize};
-/// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+/// #[derive(State, Clone, Debug, Default)]
 /// struct Login {
 ///     user: String,
 ///     #[channel(secret)]

@@ -22,7 +22,9 @@ async fn weather(ctx: Ctx, city: String) -> Result<&'static str, ToolError> {
 
 /// Sends a message and returns the streamed output: text of the model, and lines of tools in brackets.
 async fn say(agent: &CompiledAgent, text: &str) -> Result<String> {
-    let mut events = agent.invoke(text).thread("ada").views([View::Messages, View::Custom]).stream();
+    // A turn that failed or was cut off is given up: without `abandon`, the next message would be refused.
+    let turn = agent.invoke(text).thread("ada").abandon();
+    let mut events = turn.views([View::Messages, View::Custom]).stream();
     let mut heard = String::new();
     while let Some(event) = events.next().await {
         heard += event.text().unwrap_or_default();

@@ -4,10 +4,9 @@
 
 use agentgraph::prelude::*;
 use agentgraph::store::{Embedder, Filter, Namespace, SqliteStore, StoreExt, VectorIndex};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Chat {
     user: String,
     #[channel(run)]

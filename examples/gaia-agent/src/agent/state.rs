@@ -3,12 +3,11 @@
 use agentgraph::State;
 use agentgraph_llm::Message;
 use agentgraph_llm::agent::{AgentRecord, RecordChange};
-use serde::{Deserialize, Serialize};
 
 use super::task::Attachment;
 
 /// The stored state of a question: the channels of an agent, and the question itself.
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(State, Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Solving {
     /// The instructions, the question, and all answers and results.
