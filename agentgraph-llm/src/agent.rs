@@ -79,7 +79,7 @@ pub const DEFAULT_MAX_ROUNDS: u64 = 25;
 /// let agent = Agent::new(model).tool(weather).system("Answer in one sentence.").compile()?;
 /// let agent = agent.checkpointer(MemorySaver::new());
 ///
-/// let answer = agent.invoke("A coat or not?").thread("ada").await?.into_finished()?;
+/// let answer = agent.invoke("A coat or not?").thread("ada").finish().await?;
 /// assert_eq!(answer.text(), "Take a coat.");
 /// assert_eq!(answer.state.messages.len(), 4);
 /// # Ok(())
@@ -103,7 +103,7 @@ pub const DEFAULT_MAX_ROUNDS: u64 = 25;
 /// # async fn main() -> Result<()> {
 /// # let model = ScriptedModel::new([Reply::tool_call("Advice", json!({"coat": true}))]);
 /// let agent = Agent::new(model).output::<Advice>().compile()?;
-/// let answer = agent.invoke("A coat or not?").await?.into_finished()?;
+/// let answer = agent.invoke("A coat or not?").finish().await?;
 /// assert_eq!(answer.value()?, Advice { coat: true });
 /// # Ok(())
 /// # }

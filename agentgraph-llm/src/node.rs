@@ -67,7 +67,7 @@ pub const DEFAULT_TRIES: usize = 3;
 ///     .edge("list", "pick")
 ///     .compile()?;
 ///
-/// let answers = graph.invoke(()).await?.into_finished()?;
+/// let answers = graph.invoke(()).finish().await?;
 /// assert_eq!(answers["pick"].text, r#"{"answer": "Bergen"}"#);
 /// assert_eq!(answers["pick"].tries.len(), 2);
 ///

@@ -225,7 +225,7 @@ impl<'a> ToolLoop<'a> {
     /// let graph = StateGraph::new().node("answer", answer).edge(START, "answer").dep(model);
     /// let graph = graph.compile()?.checkpointer(MemorySaver::new());
     /// graph.invoke(Chat::update()).thread("t-1").await?;
-    /// let chat = graph.resume(true).thread("t-1").await?.into_finished()?;
+    /// let chat = graph.resume(true).thread("t-1").finish().await?;
     /// assert_eq!(chat.answer, "Good morning.");
     /// # Ok(())
     /// # }

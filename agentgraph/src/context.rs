@@ -330,7 +330,7 @@ impl Ctx {
     ///
     /// let answers =
     ///     asked.interrupts().iter().map(|open| (open.id.unwrap(), open.key.as_deref() == Some("tea")));
-    /// let order = graph.resume_many(answers).thread("t-1").await?.into_finished()?;
+    /// let order = graph.resume_many(answers).thread("t-1").finish().await?;
     /// assert_eq!(order.bought, ["tea"]);
     /// # Ok(())
     /// # }
@@ -395,7 +395,7 @@ impl Ctx {
     /// let replaced = asked.interrupts()[0].replaces.as_ref().unwrap();
     /// assert_eq!(replaced.reason.as_deref(), Some("Ada may not approve"));
     ///
-    /// let payment = graph.resume("Grace").thread("t-1").await?.into_finished()?;
+    /// let payment = graph.resume("Grace").thread("t-1").finish().await?;
     /// assert_eq!(payment.approved_by, "Grace");
     /// # Ok(())
     /// # }
@@ -495,7 +495,7 @@ impl Ctx {
     /// # async fn main() -> Result<()> {
     /// let again = RetryPolicy::attempts(2).initial(std::time::Duration::ZERO);
     /// let graph = StateGraph::new().node("pay", pay.retry(again)).edge(START, "pay").compile()?;
-    /// let order = graph.invoke(Order::update()).await?.into_finished()?;
+    /// let order = graph.invoke(Order::update()).finish().await?;
     /// assert_eq!(order.keys[0].len(), 32);
     /// # Ok(())
     /// # }

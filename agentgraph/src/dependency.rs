@@ -76,7 +76,7 @@ type CodePlace = &'static Location<'static>;
 ///     .edge("title", "article")
 ///     .edge("research", "article")
 ///     .compile()?;
-/// let outputs = graph.invoke(()).await?.into_finished()?;
+/// let outputs = graph.invoke(()).finish().await?;
 /// assert_eq!(outputs["article"], "TEA: facts about tea");
 /// # Ok(())
 /// # }
@@ -157,7 +157,7 @@ impl<O, S> DependencyGraph<O, S> {
     ///     format!("hello, {}", *name)
     /// }
     /// let graph = DependencyGraph::<String, String>::with_input().node("greet", greet).compile()?;
-    /// assert_eq!(graph.invoke("you".to_owned()).await?.into_finished()?["greet"], "hello, you");
+    /// assert_eq!(graph.invoke("you".to_owned()).finish().await?["greet"], "hello, you");
     /// # Ok(())
     /// # }
     /// ```
@@ -208,7 +208,7 @@ impl<O, S> DependencyGraph<O, S> {
     ///     .edge("facts", "prompt")
     ///     .prepend_edge("rules", "prompt")
     ///     .compile()?;
-    /// assert_eq!(graph.invoke(()).await?.into_finished()?["prompt"], "rules, facts");
+    /// assert_eq!(graph.invoke(()).finish().await?["prompt"], "rules, facts");
     /// # Ok(())
     /// # }
     /// ```
@@ -253,7 +253,7 @@ impl<O, S> DependencyGraph<O, S> {
     ///     })
     ///     .compile()?
     ///     .checkpointer(MemorySaver::new());
-    /// assert_eq!(graph.invoke(()).thread("t").await?.into_finished()?["say#1"], "hello");
+    /// assert_eq!(graph.invoke(()).thread("t").finish().await?["say#1"], "hello");
     /// # Ok(())
     /// # }
     /// ```

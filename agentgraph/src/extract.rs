@@ -276,7 +276,7 @@ impl<S: State> FromTask<S> for Ctx {
 ///     .edge(START, "greet")
 ///     .branch(START, |_: &Words| Dispatch::new("greet", "Ada".to_owned()), ["greet"])
 ///     .compile()?;
-/// let words = graph.invoke(Words::update()).await?.into_finished()?;
+/// let words = graph.invoke(Words::update()).finish().await?;
 /// assert_eq!(words.seen, ["everyone", "Ada"]);
 /// # Ok(())
 /// # }

@@ -48,7 +48,7 @@ use crate::error::{Code, Error, caused_by};
 ///     .node("ask_for_another", ask_for_another)
 ///     .edge(START, "pay")
 ///     .compile()?;
-/// let order = graph.invoke(Order::update()).await?.into_finished()?;
+/// let order = graph.invoke(Order::update()).finish().await?;
 /// assert_eq!(order.note, "another card, please: pay was expired");
 /// # Ok(())
 /// # }

@@ -234,7 +234,7 @@ impl<S: State> StateGraph<S> {
     ///     .edge(START, "plan")
     ///     .edge(["plan", "work"], "reduce")
     ///     .compile()?;
-    /// let report = graph.invoke(Report::update()).await?.into_finished()?;
+    /// let report = graph.invoke(Report::update()).finish().await?;
     /// assert_eq!(report.parts, ["part 1", "part 2", "part 3", "all 3"]);
     /// # Ok(())
     /// # }
@@ -418,7 +418,7 @@ impl<S: State> StateGraph<S> {
     ///     .edge(START, "soothe")
     ///     .edge("soothe", "smile")
     ///     .compile()?;
-    /// let shop = graph.invoke(Shop::update()).await?.into_finished()?;
+    /// let shop = graph.invoke(Shop::update()).finish().await?;
     /// assert_eq!(shop.said, ["one moment", ":-)", "here they are"]);
     /// # Ok(())
     /// # }
@@ -494,7 +494,7 @@ impl<S: State> StateGraph<S> {
     /// assert_eq!(refused.code().as_str(), "E_GRAPH_CHANGED");
     ///
     /// let dropping = graph().drops("text").compile()?.checkpointer(saver.clone());
-    /// let note = dropping.invoke(Note::update()).thread("t-1").await?.into_finished()?;
+    /// let note = dropping.invoke(Note::update()).thread("t-1").finish().await?;
     /// assert_eq!(note.title, "tea");
     /// # Ok(())
     /// # }
@@ -547,7 +547,7 @@ impl<S: State> StateGraph<S> {
     ///     })
     ///     .compile()?
     ///     .checkpointer(MemorySaver::new());
-    /// let words = graph.invoke(Words::update()).thread("t-1").await?.into_finished()?;
+    /// let words = graph.invoke(Words::update()).thread("t-1").finish().await?;
     /// assert_eq!(words.seen, ["tea", "milk"]);
     /// # Ok(())
     /// # }

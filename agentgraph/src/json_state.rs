@@ -40,7 +40,7 @@ use agentgraph_checkpoint::delta::DeltaWriter;
 /// # async fn main() -> Result<()> {
 /// let schema = JsonChannels::new().channel("n", json!(0), JsonReducer::Once).channel("log", json!([]), JsonReducer::Append);
 /// let graph = StateGraph::with_schema(schema).node("count", count).edge(START, "count").compile()?;
-/// let state = graph.invoke(JsonUpdate::new().set("n", 4)).await?.into_finished()?;
+/// let state = graph.invoke(JsonUpdate::new().set("n", 4)).finish().await?;
 /// assert_eq!(state["n"], 5);
 /// assert_eq!(state["log"], json!(["saw 4"]));
 /// # Ok(())

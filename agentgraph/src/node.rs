@@ -184,7 +184,7 @@ pub trait IntoNode<S: State, M>: Sized {
     ///     .edge("short", "report")
     ///     .edge("longer", "report")
     ///     .compile()?;
-    /// let words = graph.invoke(Words::update()).await?.into_finished()?;
+    /// let words = graph.invoke(Words::update()).finish().await?;
     /// assert_eq!(words.seen, ["short", "long", "longer", "report"]);
     /// # Ok(())
     /// # }

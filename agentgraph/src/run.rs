@@ -172,7 +172,7 @@ impl<S: State, O> RunBuilder<S, O> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// # let graph = StateGraph::new().node("answer", answer).edge(START, "answer").compile()?;
-    /// let Answer(answer) = graph.invoke(Triage::update().question("tea")).output().await?.into_finished()?;
+    /// let Answer(answer) = graph.invoke(Triage::update().question("tea")).output().finish().await?;
     /// assert_eq!(answer, "tea!");
     /// # Ok(())
     /// # }
@@ -207,7 +207,7 @@ impl<S: State, O> RunBuilder<S, O> {
     ///
     /// let graph = graph.checkpointer(MemorySaver::new());
     /// graph.invoke(Chat::update().said(["tea?"])).thread("t-1").await?;
-    /// let chat = graph.invoke(Chat::update().said(["coffee?"])).thread("t-1").await?.into_finished()?;
+    /// let chat = graph.invoke(Chat::update().said(["coffee?"])).thread("t-1").finish().await?;
     /// assert_eq!(chat.said, ["tea?", "coffee?"]);
     /// # Ok(())
     /// # }
@@ -237,7 +237,7 @@ impl<S: State, O> RunBuilder<S, O> {
     /// # async fn main() -> Result<()> {
     /// let graph = StateGraph::new().node("pay", pay).edge(START, "pay").compile()?.checkpointer(MemorySaver::new());
     /// graph.invoke(Order::update()).thread("t-1").context(User("Ada")).await?;
-    /// let order = graph.resume(true).thread("t-1").context(User("Grace")).await?.into_finished()?;
+    /// let order = graph.resume(true).thread("t-1").context(User("Grace")).finish().await?;
     /// assert_eq!(order.paid_by, "Grace");
     /// # Ok(())
     /// # }

@@ -191,7 +191,7 @@ impl<S: State> Command<S> {
     ///     .node("manager", manager)
     ///     .edge(START, "refund")
     ///     .compile()?;
-    /// let desk = desk.invoke(Desk::update()).await?.into_finished()?;
+    /// let desk = desk.invoke(Desk::update()).finish().await?;
     /// assert_eq!(desk.notes, ["too much for me", "done by the manager"]);
     /// # Ok(())
     /// # }
@@ -232,7 +232,7 @@ impl<S: State> Command<S> {
     ///     .edge("plan", "check")
     ///     .edge("plan", "write")
     ///     .compile()?;
-    /// let words = graph.invoke(Words::update()).await?.into_finished()?;
+    /// let words = graph.invoke(Words::update()).finish().await?;
     /// assert_eq!(words.seen, ["write"]);
     /// # Ok(())
     /// # }
@@ -262,7 +262,7 @@ impl<S: State> Command<S> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// let graph = StateGraph::new().node("both", both.targets([END])).edge(START, "both").compile()?;
-    /// let words = graph.invoke(Words::update()).await?.into_finished()?;
+    /// let words = graph.invoke(Words::update()).finish().await?;
     /// assert_eq!(words.seen, ["tea", "milk"]);
     /// # Ok(())
     /// # }

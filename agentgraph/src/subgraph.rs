@@ -109,7 +109,7 @@ impl<S: State> CompiledGraph<S> {
     ///     .edge(START, "split")
     ///     .compile()?;
     /// let report =
-    ///     report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
+    ///     report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).finish().await?;
     /// assert_eq!(report.parts, ["all about tea", "all about rain"]);
     /// # Ok(())
     /// # }
@@ -158,7 +158,7 @@ impl<S: State> CompiledGraph<S> {
     ///     .node("part", part)
     ///     .edge(START, "split")
     ///     .compile()?;
-    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).await?.into_finished()?;
+    /// let report = report.invoke(Report::update().topics(vec!["tea".into(), "rain".into()])).finish().await?;
     /// assert_eq!(report.parts["rain"], "all about rain");
     /// # Ok(())
     /// # }

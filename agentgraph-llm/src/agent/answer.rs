@@ -61,7 +61,7 @@ impl<T, S: AgentChannels> AgentAnswer<T, S> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// let model = ScriptedModel::from_fn(|_| Reply::text("Perhaps 7.").and_tool_call("count", json!({})));
-    /// let answer = Agent::new(model).max_rounds(3).compile()?.invoke("How many?").await?.into_finished()?;
+    /// let answer = Agent::new(model).max_rounds(3).compile()?.invoke("How many?").finish().await?;
     /// assert_eq!(answer.best(), BestAnswer::Text("Perhaps 7.".into()));
     /// # Ok(())
     /// # }

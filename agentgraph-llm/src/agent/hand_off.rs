@@ -46,9 +46,9 @@ use crate::tool::{StateType, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 /// ])?;
 /// let agent = agent.checkpointer(MemorySaver::new());
 ///
-/// let answer = agent.invoke("I want my money back.").thread("ada").await?.into_finished()?;
+/// let answer = agent.invoke("I want my money back.").thread("ada").finish().await?;
 /// assert_eq!(answer.text(), "Which order?");
-/// let answer = agent.invoke("Order 7.").thread("ada").await?.into_finished()?;
+/// let answer = agent.invoke("Order 7.").thread("ada").finish().await?;
 /// assert_eq!(answer.text(), "Paid back.");
 /// assert_eq!(answer.state.thread_record.active.as_deref(), Some("refunds"));
 /// # Ok(())

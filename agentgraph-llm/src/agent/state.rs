@@ -100,7 +100,7 @@ pub trait AgentChannels: MessageChannels {
 /// let model = ScriptedModel::new([Reply::text("Welcome.")]);
 /// let agent = Agent::new(model).state::<Shop>().compile()?;
 /// let input = Shop::update().messages([Message::user("hello")]).basket(["tea"]);
-/// let answer = agent.invoke(input).await?.into_finished()?;
+/// let answer = agent.invoke(input).finish().await?;
 /// assert_eq!((answer.text(), answer.state.basket), ("Welcome.".to_owned(), vec!["tea".to_owned()]));
 /// # Ok(())
 /// # }

@@ -65,7 +65,7 @@ use crate::tool_loop::LoopEnd;
 /// let model = ScriptedModel::new([both, Reply::text("Oh Oslo, at 12 degrees!")]);
 /// let agent = supervisor(Agent::new(model).system("You lead a team."), [research, poet])?;
 ///
-/// let answer = agent.invoke("A verse with the temperature of Oslo, please.").await?.into_finished()?;
+/// let answer = agent.invoke("A verse with the temperature of Oslo, please.").finish().await?;
 /// assert_eq!(answer.text(), "Oh Oslo, at 12 degrees!");
 /// let results: Vec<_> = answer.state.messages.iter().flat_map(Message::results).map(|result| result.as_text()).collect();
 /// assert_eq!(results, ["12 degrees", "Oh Oslo!"]);
@@ -127,7 +127,7 @@ impl<S: AgentChannels> Worker<S> {
     ///
     /// let call = Reply::tool_call("counter", json!({"task": "Oslo"}));
     /// let model = ScriptedModel::new([call, Reply::text("Four.")]);
-    /// let answer = supervisor(Agent::new(model), [counter])?.invoke("How long is Oslo?").await?.into_finished()?;
+    /// let answer = supervisor(Agent::new(model), [counter])?.invoke("How long is Oslo?").finish().await?;
     /// assert_eq!(answer.state.messages[2].results().next().unwrap().as_text(), "4");
     /// # Ok(())
     /// # }

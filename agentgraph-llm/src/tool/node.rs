@@ -107,7 +107,7 @@ pub trait MessageChannels: State<Schema: Default> {
 ///     .compile()?;
 ///
 /// let chat =
-///     graph.invoke(Chat::update().messages([Message::user("A coat or not?")])).await?.into_finished()?;
+///     graph.invoke(Chat::update().messages([Message::user("A coat or not?")])).finish().await?;
 /// let results: Vec<_> =
 ///     chat.messages.iter().flat_map(Message::results).map(|result| result.as_text()).collect();
 /// assert_eq!(results, ["snow in Oslo", "snow in Bergen"]);

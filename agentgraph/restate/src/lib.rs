@@ -29,7 +29,7 @@
 //!
 //! // Anywhere.
 //! let graph = RestateClient::connect("http://127.0.0.1:8080")?.graph::<Greeting>("greeting");
-//! let greeting = graph.invoke(Greeting::update().name("Ada")).thread("t-1").await?.into_finished()?;
+//! let greeting = graph.invoke(Greeting::update().name("Ada")).thread("t-1").finish().await?;
 //! assert_eq!(greeting.text, "Hello, Ada!");
 //! # Ok(())
 //! # }

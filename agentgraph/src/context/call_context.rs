@@ -35,7 +35,7 @@ use crate::state::State;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
 /// let graph = StateGraph::new().node("greet", greet).edge(START, "greet").compile()?;
-/// let mail = graph.invoke(Mail::update()).context(User { name: "Ada".to_owned() }).await?.into_finished()?;
+/// let mail = graph.invoke(Mail::update()).context(User { name: "Ada".to_owned() }).finish().await?;
 /// assert_eq!(mail.text, "Dear Ada");
 ///
 /// let error = graph.invoke(Mail::update()).await.unwrap_err();

@@ -129,7 +129,7 @@ impl Desk for EditCollector {
 ///     .edge(START, "plan")
 ///     .edge("plan", "write")
 ///     .compile()?;
-/// let words = graph.invoke(Words::update()).await?.into_finished()?;
+/// let words = graph.invoke(Words::update()).finish().await?;
 /// assert_eq!(words.seen, ["plan", "1 so far", "write"]);
 /// # Ok(())
 /// # }

@@ -114,7 +114,7 @@ impl Ctx {
     /// let graph = StateGraph::new().node("fetch_all", fetch_all).edge(START, "fetch_all");
     /// let graph = graph.compile()?.checkpointer(MemorySaver::new());
     /// graph.invoke(Texts::update()).thread("t-1").await?;
-    /// let texts = graph.resume(true).thread("t-1").await?.into_finished()?;
+    /// let texts = graph.resume(true).thread("t-1").finish().await?;
     /// assert_eq!(texts.pages, ["text of /a", "text of /b"]);
     /// assert_eq!(FETCHED.load(Ordering::Relaxed), 2);
     /// # Ok(())

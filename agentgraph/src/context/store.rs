@@ -40,7 +40,7 @@ impl Ctx {
     /// let graph = StateGraph::new().node("greet", greet).edge(START, "greet").compile()?;
     /// let graph = graph.store(MemoryStore::new());
     /// graph.invoke(Chat::update().name("Ada")).await?;
-    /// let second = graph.invoke(Chat::update().name("Ada")).await?.into_finished()?;
+    /// let second = graph.invoke(Chat::update().name("Ada")).finish().await?;
     /// assert_eq!(second.greeting, "visit 2");
     /// # Ok(())
     /// # }

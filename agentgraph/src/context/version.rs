@@ -36,7 +36,7 @@ impl Ctx {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// let graph = StateGraph::new().node("price", price).edge(START, "price").compile()?;
-    /// assert_eq!(graph.invoke(Order::update()).await?.into_finished()?.price, 119);
+    /// assert_eq!(graph.invoke(Order::update()).finish().await?.price, 119);
     /// # Ok(())
     /// # }
     /// ```

@@ -26,7 +26,7 @@ use crate::graph::topology::Rows;
 ///     .edge("yes", "report")
 ///     .edge("no", "report")
 ///     .compile()?;
-/// let outputs = graph.invoke(()).await?.into_finished()?;
+/// let outputs = graph.invoke(()).finish().await?;
 /// assert_eq!(outputs["report"], "yes");
 /// # Ok(())
 /// # }

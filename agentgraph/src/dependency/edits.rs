@@ -94,7 +94,7 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
 ///     .edge("question", "plan")
 ///     .edge("plan", "answer")
 ///     .compile()?;
-/// let outputs = graph.invoke(()).await?.into_finished()?;
+/// let outputs = graph.invoke(()).finish().await?;
 /// assert_eq!(outputs.names().collect::<Vec<_>>(), ["question", "plan", "search", "answer"]);
 /// assert_eq!(outputs["answer"], "plan+search");
 /// # Ok(())
@@ -200,7 +200,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// let graph = DependencyGraph::<String>::new().node("plan", plan).compile()?;
-    /// assert_eq!(graph.invoke(()).await?.into_finished()?["search"], "better results");
+    /// assert_eq!(graph.invoke(()).finish().await?["search"], "better results");
     /// # Ok(())
     /// # }
     /// ```

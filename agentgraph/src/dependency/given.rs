@@ -19,7 +19,7 @@ use crate::extract::{FromTask, Task};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
 /// let graph = DependencyGraph::<String, String>::with_input().node("greet", greet).compile()?;
-/// assert_eq!(graph.invoke("Ada".to_owned()).await?.into_finished()?["greet"], "Hello Ada");
+/// assert_eq!(graph.invoke("Ada".to_owned()).finish().await?["greet"], "Hello Ada");
 /// # Ok(())
 /// # }
 /// ```

@@ -96,7 +96,7 @@ impl<O, E: Into<BoxError>> IntoOutput<O> for Result<O, E> {
 ///     .edge("two", "sum")
 ///     .edge("sum", "double")
 ///     .compile()?;
-/// assert_eq!(graph.invoke(()).await?.into_finished()?["double"], 6);
+/// assert_eq!(graph.invoke(()).finish().await?["double"], 6);
 /// # Ok(())
 /// # }
 /// ```

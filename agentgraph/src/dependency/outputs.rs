@@ -47,7 +47,7 @@ impl<T: Send + Sync + 'static> PassInput for T {}
 ///     .node("square", |deps: Deps<u64>| deps[0] * deps[0])
 ///     .edge("two", "square")
 ///     .compile()?;
-/// let outputs = graph.invoke(()).await?.into_finished()?;
+/// let outputs = graph.invoke(()).finish().await?;
 /// assert_eq!(outputs["square"], 4);
 /// assert_eq!(outputs.get("cube"), None);
 /// let in_order: Vec<(&str, &u64)> = outputs.iter().collect();

@@ -92,7 +92,7 @@ pub fn all<T: AsRef<str>>(sources: impl IntoIterator<Item = T>) -> Sources {
 ///     .edge("web", "parse")
 ///     .edge(any(["cache", "parse"]), "answer")
 ///     .compile()?;
-/// let found = graph.invoke(Found::update()).await?.into_finished()?;
+/// let found = graph.invoke(Found::update()).finish().await?;
 /// assert_eq!(found.by, ["cache", "web", "parse", "answer"]); // once: `parse` came too late to ask again
 /// # Ok(())
 /// # }

@@ -38,7 +38,7 @@ use super::{Misfit, Reducer, StoredReducer};
 ///     .edge(START, "tea")
 ///     .edge(START, "cake")
 ///     .compile()?;
-/// assert_eq!(graph.invoke(Bill::update()).await?.into_finished()?.cents, 650);
+/// assert_eq!(graph.invoke(Bill::update()).finish().await?.cents, 650);
 ///
 /// let error = graph.invoke(Bill::update().cents(u32::MAX)).await.unwrap_err();
 /// assert_eq!(error.code(), agentgraph::Code::BadValue);

@@ -57,7 +57,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// assert!(matches!(run.await??, Outcome::Stopped { reason: StopReason::Cancelled, .. }));
 ///
 /// graph.update_state("t-1").update(Report::update().text("by hand")).await?;
-/// assert_eq!(graph.proceed().thread("t-1").await?.into_finished()?.text, "done");
+/// assert_eq!(graph.proceed().thread("t-1").finish().await?.text, "done");
 /// # Ok(())
 /// # }
 /// ```

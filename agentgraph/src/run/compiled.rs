@@ -243,7 +243,7 @@ impl<S: State> CompiledGraph<S> {
     /// let open = graph.state("t").await?.expect("it is kept");
     /// let inside = child.checkpointer(saver).namespace(&open.children[0].namespace);
     /// inside.update_state("t").update(Words::update().seen(["b"])).await?;
-    /// let words = graph.resume("c").thread("t").await?.into_finished()?;
+    /// let words = graph.resume("c").thread("t").finish().await?;
     /// assert_eq!(words.seen, ["a", "b", "c"]);
     /// # Ok(())
     /// # }

@@ -126,7 +126,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     ///     .edge("two", "square")
     ///     .compile()?;
     /// let graph = graph.clone().host(Worker(graph));
-    /// assert_eq!(graph.invoke(()).await?.into_finished()?["square"], 4);
+    /// assert_eq!(graph.invoke(()).finish().await?["square"], 4);
     /// # Ok(())
     /// # }
     /// ```
@@ -334,7 +334,7 @@ impl<O: Output, S: PassInput> RunBuilder<Outputs<O, S>> {
     ///     .await?
     ///     .into_finished()?;
     /// assert_eq!(outputs["sum"], 3);
-    /// assert_eq!(graph.invoke(()).await?.into_finished()?["sum"], 1);
+    /// assert_eq!(graph.invoke(()).finish().await?["sum"], 1);
     /// # Ok(())
     /// # }
     /// ```

@@ -42,7 +42,7 @@ use agentgraph_checkpoint::CheckpointId;
 ///
 /// // While the run waits for the answer, a line is added from outside.
 /// graph.update_state("t-1").update(Letter::update().text(["and yours,"])).await?;
-/// let letter = graph.resume(true).thread("t-1").await?.into_finished()?;
+/// let letter = graph.resume(true).thread("t-1").finish().await?;
 /// assert_eq!((letter.text, letter.sent), (vec!["Dear all,".to_owned(), "and yours,".to_owned()], true));
 /// # Ok(())
 /// # }

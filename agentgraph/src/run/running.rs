@@ -37,7 +37,7 @@ use agentgraph_checkpoint::{HeldLease, HeldQuery};
 ///
 /// let graph = StateGraph::new().node("look", look).edge(START, "look").compile()?;
 /// let graph = GRAPH.get_or_init(|| graph.checkpointer(MemorySaver::new()));
-/// let mail = graph.invoke(Mail::update()).thread("Ada").await?.into_finished()?;
+/// let mail = graph.invoke(Mail::update()).thread("Ada").finish().await?;
 /// assert_eq!(mail.seen, ["Ada"]);
 /// assert!(graph.running().await?.is_empty());
 /// # Ok(())

@@ -28,7 +28,7 @@ use crate::error::Code;
 ///     .edge(START, "plan")
 ///     .edge("plan", "write")
 ///     .compile()?;
-/// let words = graph.invoke(Words::update()).await?.into_finished()?;
+/// let words = graph.invoke(Words::update()).finish().await?;
 /// assert_eq!(
 ///     words.seen[0],
 ///     "cannot remove edge `plan` -> `wrte`: there is no node `wrte`; did you mean `write`?"

@@ -112,7 +112,6 @@ impl<C: Checkpointer> EncryptedSaver<C> {
     ///
     /// ```
     /// # use agentgraph::prelude::*;
-    /// # use std::sync::Arc;
     /// # use agentgraph::checkpoint::{Checkpointer, EncryptedSaver, EncryptionKey, KeyRing, Retention};
     /// # #[derive(State, Clone, Debug, Default)]
     /// # struct Chat { #[reduce(append)] said: Vec<String> }

@@ -44,7 +44,7 @@ impl Ctx {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// let graph = StateGraph::new().node("pay", pay).edge(START, "pay").compile()?.checkpointer(MemorySaver::new());
-    /// assert_eq!(graph.invoke(Order::update()).thread("t-1").await?.into_finished()?.receipt, 2);
+    /// assert_eq!(graph.invoke(Order::update()).thread("t-1").finish().await?.receipt, 2);
     /// # Ok(())
     /// # }
     /// ```

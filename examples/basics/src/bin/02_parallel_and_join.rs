@@ -39,7 +39,7 @@ fn graph() -> Result<CompiledGraph<Research>> {
 async fn main() -> Result<()> {
     let graph = graph()?;
     println!("{}", graph.mermaid());
-    let state = graph.invoke(Research::update().question("comets")).await?.into_finished()?;
+    let state = graph.invoke(Research::update().question("comets")).finish().await?;
     println!("{}", state.answer);
     assert_eq!(state.answer, "the library on comets; the archive on comets");
     Ok(())

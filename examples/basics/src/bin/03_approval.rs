@@ -61,7 +61,7 @@ async fn main() -> Result<()> {
     println!("the run waits: {asked}");
 
     // The first graph is dropped. Another process would resume the run in the same way.
-    let state = open(&file).await?.resume(true).thread("invoice-7").await?.into_finished()?;
+    let state = open(&file).await?.resume(true).thread("invoice-7").finish().await?;
     println!("{}", state.log.join(", "));
     assert_eq!(asked, "pay 250?");
     assert_eq!(state.log, ["checked 250", "approved: true", "paid 250"]);

@@ -37,7 +37,7 @@ fn graph() -> Result<CompiledGraph<Book>> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let pages = ["a graph is", "a set of", "nodes and the edges between them"];
-    let book = graph()?.invoke(Book::update().pages(pages)).await?.into_finished()?;
+    let book = graph()?.invoke(Book::update().pages(pages)).finish().await?;
     println!("{:?} = {}", book.words, book.total);
     assert_eq!(book.words, [3, 3, 6]);
     assert_eq!(book.total, 12);

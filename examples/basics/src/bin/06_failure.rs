@@ -55,7 +55,7 @@ async fn main() -> Result<()> {
     println!("{error}");
 
     shop.open.store(true, SeqCst);
-    let order = graph.proceed().thread("monday").await?.into_finished()?;
+    let order = graph.proceed().thread("monday").finish().await?;
     println!("{}", order.done.join(", "));
     assert_eq!(order.done, ["bought", "wrote"]);
     assert_eq!(shop.asked.load(SeqCst), 3, "two attempts, and one after the shop opened");

@@ -69,7 +69,7 @@ async fn main() -> Result<()> {
     let waits = inside.state("q3").await?.ok_or("it is kept")?;
     assert_eq!((waits.values.topic.as_str(), waits.next), ("prices", vec!["review".to_owned()]));
 
-    let report = report.resume("they hold until May").thread("q3").await?.into_finished()?;
+    let report = report.resume("they hold until May").thread("q3").finish().await?;
     println!("{}", report.sections.join("\n"));
     assert_eq!(report.sections, ["about goals", "about prices, they hold until May", "about risks"]);
     Ok(())

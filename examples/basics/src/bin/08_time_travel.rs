@@ -28,7 +28,7 @@ async fn main() -> Result<()> {
         .compile()?
         .checkpointer(MemorySaver::new());
 
-    let first = graph.invoke(Trip::update().city("Graz")).thread("trip").await?.into_finished()?;
+    let first = graph.invoke(Trip::update().city("Graz")).thread("trip").finish().await?;
     assert_eq!(first.plan, ["by train to Graz", "two nights in Graz"]);
 
     // Newest first: after `stay`, after `travel`, after the input.
@@ -39,13 +39,13 @@ async fn main() -> Result<()> {
 
     // Another city after `travel`: only `stay` runs again.
     graph.update_state("trip").at(after_travel).update(Trip::update().city("Linz")).await?;
-    let second = graph.proceed().thread("trip").await?.into_finished()?;
+    let second = graph.proceed().thread("trip").finish().await?;
     assert_eq!(second.plan, ["by train to Graz", "two nights in Linz"]);
 
     // Another output of `travel`: the node after it runs next.
     let by_bus = Trip::update().city("Wels").plan(["by bus to Wels"]);
     graph.update_state("trip").at(history[2].id).as_node("travel", by_bus).await?;
-    let third = graph.proceed().thread("trip").await?.into_finished()?;
+    let third = graph.proceed().thread("trip").finish().await?;
     assert_eq!(third.plan, ["by bus to Wels", "two nights in Wels"]);
 
     // The first branch is unchanged.

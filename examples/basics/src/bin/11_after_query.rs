@@ -59,7 +59,7 @@ async fn add_a_branch(answer: &'static str) -> Result<Vec<String>> {
         .edge("decide", "report")
         .compile()?;
 
-    let outputs = graph.invoke(()).await?.into_finished()?;
+    let outputs = graph.invoke(()).finish().await?;
     Ok(outputs.iter().map(|(name, answer)| format!("{name}: {}", answer.prompt)).collect())
 }
 
@@ -119,7 +119,7 @@ async fn cut_an_edge(answer: &'static str) -> Result<Vec<String>> {
         .edge("wait", "tea")
         .compile()?;
 
-    let outputs = graph.invoke(()).await?.into_finished()?;
+    let outputs = graph.invoke(()).finish().await?;
     for node in outputs.not_run() {
         println!("  not run: {node}");
     }

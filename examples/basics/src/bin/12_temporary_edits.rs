@@ -79,7 +79,7 @@ async fn main() -> Result<()> {
     println!("{}", edited.map(|graph| graph.mermaid()).unwrap_or_default());
 
     // The next run starts with the compiled graph; its plan skips the search.
-    let second = graph.invoke(Report::update().topics(vec![])).thread("t").await?.into_finished()?;
+    let second = graph.invoke(Report::update().topics(vec![])).thread("t").finish().await?;
     assert_eq!(second.notes.len(), first.notes.len() + 1);
 
     // The caller can also edit the graph before a run starts.

@@ -47,7 +47,7 @@ async fn main() -> Result<()> {
     let asked = agent.invoke("A weekend in Bergen, please.").thread("ada").await?;
     assert_eq!(asked.interrupts()[0].value, "Book a room in Bergen?");
 
-    let answer = agent.resume(true).thread("ada").await?.into_finished()?;
+    let answer = agent.resume(true).thread("ada").finish().await?;
     println!("{}", answer.text());
     assert_eq!(answer.text(), "The train leaves at 08:00, and your room is booked.");
 

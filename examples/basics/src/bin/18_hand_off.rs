@@ -39,7 +39,7 @@ async fn main() -> Result<()> {
         ("Yes.", "It is on its way.", "shop"),
     ];
     for (said, expected, who) in turns {
-        let answer = agent.invoke(said).thread("ada").await?.into_finished()?;
+        let answer = agent.invoke(said).thread("ada").finish().await?;
         println!("> {said}\n{}", answer.text());
         assert_eq!(answer.text(), expected);
         assert_eq!(answer.state.thread_record.active.as_deref().unwrap_or("desk"), who);

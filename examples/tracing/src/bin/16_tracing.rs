@@ -79,7 +79,7 @@ async fn main() -> Result<()> {
     let named = example_model::from_args()?;
     let is_script = named.is_none();
     let graph = graph(named.unwrap_or_else(script))?;
-    let trip = graph.invoke(Trip::update().city("Oslo")).thread("ada").await?.into_finished()?;
+    let trip = graph.invoke(Trip::update().city("Oslo")).thread("ada").finish().await?;
     println!("{}", trip.advice);
     assert!(!is_script || trip.advice == "A coat.");
 

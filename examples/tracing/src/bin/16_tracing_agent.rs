@@ -123,7 +123,7 @@ async fn main() -> Result<()> {
 
     let named = example_model::from_args()?;
     let is_script = named.is_none();
-    let talk = graph(named.unwrap_or_else(script))?.invoke("How do I get to Oslo?").await?.into_finished()?;
+    let talk = graph(named.unwrap_or_else(script))?.invoke("How do I get to Oslo?").finish().await?;
     let answer = talk.messages.last().map(Message::text).unwrap_or_default();
     println!("{answer}");
     assert!(!is_script || answer == "Take a coat, and the bus.");
