@@ -235,7 +235,7 @@ function products(data) {
     card.onclick = () => click("get_product_details", { product_id: item.product_id }, item.product_title);
     return make("li", "", {}, card);
   });
-  return make("section", "card", { "aria-label": "Products" },
+  return make("div", "card", { role: "group", "aria-label": "Products" },
     make("div", "head", {}, make("h2", "", {}, "On the menu"), make("span", "", {}, `${items.length} found`)),
     make("ul", "grid", {}, ...cards));
 }
@@ -251,7 +251,7 @@ function product(data) {
     pieces.onkeydown = (event) => { if (event.key === "Enter") add(); };
     return make("li", "", {}, make("span", "what", {}, name, make("small", "price", {}, `$${variant.price}`)), pieces, button);
   });
-  return make("section", "card product", { "aria-label": data.product_title }, picture(data.product_image_src),
+  return make("div", "card product", { role: "group", "aria-label": data.product_title }, picture(data.product_image_src),
     make("div", "text", {}, make("h2", "", {}, data.product_title), make("p", "", {}, data.product_description || ""),
       make("ul", "rows", {}, ...rows)));
 }
@@ -274,11 +274,11 @@ function cart(data) {
       remove);
   });
   kept.pieces = lines.reduce((sum, line) => sum + line.quantity, 0);
-  const place = make("button", "main", { type: "button" }, `Order now · $${summary.total_price}`);
+  const place = make("button", "main", { type: "button" }, "Order now");
   place.onclick = () => click("submit_cart_for_order", {}, `Order now for $${summary.total_price}`);
   const body = rows.length ? make("ul", "rows lines", {}, ...rows) : make("p", "note", {}, "Your cart is empty.");
   const foot = rows.length ? make("div", "foot", {}, make("span", "sum", {}, `Total $${summary.total_price}`), place) : null;
-  return make("section", "card", { "aria-label": "Your cart" },
+  return make("div", "card", { role: "group", "aria-label": "Your cart" },
     make("div", "head", {}, make("h2", "", {}, "Your cart"), make("span", "", {}, `${kept.pieces} pieces`)), body, foot);
 }
 
@@ -291,7 +291,7 @@ function order(data, type) {
     "image/svg+xml").documentElement, true));
   const safe = typeof data.confirmation_link === "string" && /^https:/.test(data.confirmation_link);
   const link = safe ? make("a", "", { href: data.confirmation_link, target: "_blank", rel: "noreferrer noopener" }, "See your order") : null;
-  return make("section", "card done", { "aria-label": is_new ? "Order placed" : "Order status" }, tick,
+  return make("div", "card done", { role: "group", "aria-label": is_new ? "Order placed" : "Order status" }, tick,
     make("h2", "", {}, is_new ? "Your order is placed" : "Your order"),
     make("p", "number", { id: "" }, data.confirmation_number || ""), make("p", "", {}, data.message || ""), link);
 }

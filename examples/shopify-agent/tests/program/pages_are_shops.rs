@@ -157,7 +157,10 @@ async fn a_narrow_screen_needs_no_sideways_scrolling() {
     let narrow = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
     let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": narrow });
     browser.devtools(command).await;
-    let fits = "return document.documentElement.scrollWidth <= innerWidth && document.getElementById('talk').scrollWidth <= innerWidth";
+    let fits = "const cut = element => element.getBoundingClientRect().right > element.closest('.card').getBoundingClientRect().right; \
+                return document.documentElement.scrollWidth <= innerWidth && \
+                document.getElementById('talk').scrollWidth <= innerWidth && \
+                ![...document.querySelectorAll('.card *')].some(cut)";
     browser.says(QUESTION).await;
     browser.hears("Any of these look good to you?").await;
     assert_eq!(browser.script(fits).await, true);
