@@ -58,14 +58,24 @@ async fn table(conversations: usize, rounds: usize) -> Result<(), Problem> {
                 whole.push(done.1);
             }
         }
-        println!("| {name} | {} | {} | {} | {} |", at(&mut first, 50), at(&mut first, 99), at(&mut whole, 50), at(&mut whole, 99));
+        println!(
+            "| {name} | {} | {} | {} | {} |",
+            at(&mut first, 50),
+            at(&mut first, 99),
+            at(&mut whole, 50),
+            at(&mut whole, 99)
+        );
     }
     let mut cancels = Vec::new();
     for n in 0..rounds * 20 {
         cancels.push(cancel(&shop, sqlite, n).await?);
     }
     println!();
-    println!("A cancel, from the request to the end of its stream: p50 {}, p99 {}.", at(&mut cancels, 50), at(&mut cancels, 99));
+    println!(
+        "A cancel, from the request to the end of its stream: p50 {}, p99 {}.",
+        at(&mut cancels, 50),
+        at(&mut cancels, 99)
+    );
     std::fs::remove_dir_all(folder)?;
     Ok(())
 }
@@ -103,7 +113,7 @@ impl ChatModel for Script {
 }
 
 fn agent(shop: &EmbeddedShop, saver: Arc<dyn Checkpointer>) -> Result<ShopAgent, Problem> {
-    Ok(ShopAgent::new(Arc::new(Script), Shop::new(shop.settings())?, saver, Limits::default())?)
+    ShopAgent::new(Arc::new(Script), Shop::new(shop.settings())?, saver, Limits::default())
 }
 
 async fn serve(agent: ShopAgent) -> Result<SocketAddr, Problem> {
@@ -129,7 +139,9 @@ async fn spawn(routes: Router) -> Result<SocketAddr, Problem> {
 async fn send(to: SocketAddr, path: &str, body: &str) -> Result<TcpStream, Problem> {
     let mut connection = TcpStream::connect(to).await?;
     let length = body.len();
-    let head = format!("POST {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+    );
     connection.write_all(format!("{head}{body}").as_bytes()).await?;
     Ok(connection)
 }
@@ -137,7 +149,8 @@ async fn send(to: SocketAddr, path: &str, body: &str) -> Result<TcpStream, Probl
 /// One turn: the time to its first frame, the time to its end, its frames.
 async fn turn(to: SocketAddr, number: usize) -> Result<(Duration, Duration, Vec<String>), Problem> {
     let begun = Instant::now();
-    let body = format!(r#"{{"messages":[{{"role":"user","content":"cart"}}],"session":{{"guid":"g-{number}"}}}}"#);
+    let body =
+        format!(r#"{{"messages":[{{"role":"user","content":"cart"}}],"session":{{"guid":"g-{number}"}}}}"#);
     let mut connection = send(to, "/run-reasoning-agent", &body).await?;
     let (mut answer, mut first) = (Vec::new(), None);
     let mut buffer = vec![0; 16 << 10];
@@ -161,7 +174,8 @@ async fn turn(to: SocketAddr, number: usize) -> Result<(Duration, Duration, Vec<
 /// The time from a cancel to the end of the stream of a task whose shop does not answer.
 async fn cancel(shop: &EmbeddedShop, to: SocketAddr, number: usize) -> Result<Duration, Problem> {
     shop.delay(Duration::from_secs(3600));
-    let body = format!(r#"{{"messages":[{{"role":"user","content":"cart"}}],"session":{{"guid":"c-{number}"}}}}"#);
+    let body =
+        format!(r#"{{"messages":[{{"role":"user","content":"cart"}}],"session":{{"guid":"c-{number}"}}}}"#);
     let mut connection = send(to, "/run-reasoning-agent", &body).await?;
     let (mut answer, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
     while !answer.windows(18).any(|bytes| bytes == b"IdentifyToolParams") {

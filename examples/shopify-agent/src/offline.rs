@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::wire::{Speaker, Spoken};
 use sentence::{Item, Sentence};
 
 /// The model.
@@ -34,20 +35,8 @@ impl ChatModel for OfflineModel {
 /// A call that the model wants: a tool and its arguments.
 type Call = (&'static str, Value);
 
-/// A variant that the conversation or a tool has named.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
-    title: String,
-    variant_title: String,
-    product: u64,
-    variant: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Said {
-    role: String,
-    content: String,
-}
+/// A variant that the conversation or a tool has named: the titles of product and variant, and both ids.
+type Known = (String, String, u64, u64);
 
 #[derive(Debug, Deserialize)]
 struct Used {
@@ -60,7 +49,7 @@ struct Used {
 /// What a prompt says.
 struct Prompt<'a> {
     task: &'a str,
-    said: Vec<Said>,
+    said: Vec<Spoken>,
     uses: Vec<Used>,
     last: Option<Used>,
 }
@@ -74,10 +63,8 @@ impl<'a> Prompt<'a> {
         };
         Prompt {
             task: system.lines().find_map(|line| line.strip_prefix("# Task: ")).unwrap_or_default(),
-            said: section("Conversation").filter_map(|line| serde_json::from_str(line).ok()).collect(),
-            uses: section("Tools used in this turn")
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .collect(),
+            said: section("Conversation").flat_map(serde_json::from_str).collect(),
+            uses: section("Tools used in this turn").flat_map(serde_json::from_str).collect(),
             last: section("What the tool gave").find_map(|line| serde_json::from_str(line).ok()),
         }
     }
@@ -89,42 +76,38 @@ impl<'a> Prompt<'a> {
             ("TaskDescriptionResponse", _) => json!({ "response": self.waiting() }),
             ("ChooseTool", next) => json!({ "tool": next.map_or("", |(tool, _)| tool) }),
             ("IdentifyToolParams", next) => {
-                json!({ "parameters": next.map_or_else(|| json!({}), |(_, input)| input) })
+                json!({ "parameters": next.map_or(json!({}), |(_, input)| input) })
             }
             ("ConvertNaturalLanguage", _) => {
-                json!({ "description": self.last.as_ref().map(describe).unwrap_or_default() })
+                json!({ "description": self.last.as_ref().map_or("".into(), describe) })
             }
             _ => json!({ "response": self.response() }),
         }
     }
 
-    /// The customer's last words, if they are the last message; a click is none.
+    /// The customer's last words, if they are the last message. A click is in words that are not known.
     fn sentence(&self) -> Sentence {
-        match self.said.last().filter(|last| last.role == "user") {
-            Some(last) if last.content.starts_with("(The customer clicks: ") => Sentence::Clicked,
+        match self.said.last().filter(|last| last.role == Speaker::User) {
             Some(last) => Sentence::read(&last.content),
             None => Sentence::Greeting,
         }
     }
 
-    fn was_asked_to_order(&self) -> bool {
-        let asked = self.said.iter().rev().find(|said| said.role == "assistant");
-        asked.is_some_and(|asked| asked.content.contains("place the order"))
-    }
-
     /// The next call for the customer's words, after those that were made.
     fn next(&self) -> Option<Call> {
+        let heard = self.said.iter().rfind(|said| said.role == Speaker::Assistant);
+        let was_asked = heard.is_some_and(|heard| heard.content.contains("place the order"));
         let call = match self.sentence() {
             Sentence::List(search) => ("get_products", search.map_or(json!({}), |s| json!({ "search": s }))),
             Sentence::Details(name) => match self.variants_of(&name).first() {
-                Some(known) => ("get_product_details", json!({ "product_id": known.product })),
+                Some(known) => ("get_product_details", json!({ "product_id": known.2 })),
                 None => ("get_products", json!({ "search": name })),
             },
             Sentence::Add(items) => return self.next_item(&items, "add_item_to_cart"),
             Sentence::Remove(items) => return self.next_item(&items, "delete_item_from_cart"),
             Sentence::Cart => ("get_cart_summary", json!({})),
             Sentence::Order => ("submit_cart_for_order", json!({})),
-            Sentence::Yes if self.was_asked_to_order() => ("submit_cart_for_order", json!({})),
+            Sentence::Yes if was_asked => ("submit_cart_for_order", json!({})),
             Sentence::Status => ("get_order_status", json!({})),
             _ => return None,
         };
@@ -135,7 +118,7 @@ impl<'a> Prompt<'a> {
     fn next_item(&self, items: &[Item], tool: &'static str) -> Option<Call> {
         let call = |item: &Item| match self.variants_of(&item.name).as_slice() {
             [known] => {
-                let mut input = json!({ "variant_id": known.variant });
+                let mut input = json!({ "variant_id": known.3 });
                 if let Some(quantity) = item.quantity {
                     input["quantity"] = json!(quantity);
                 }
@@ -156,11 +139,10 @@ impl<'a> Prompt<'a> {
         let words = sentence::words(name);
         let mut known = self.known();
         known.retain(|known| {
-            let has = sentence::words(&format!("{} {}", known.title, known.variant_title));
+            let has = sentence::words(&format!("{} {}", known.0, known.1));
             !words.is_empty() && words.iter().all(|word| has.contains(word))
         });
-        let others =
-            |known: &Known| sentence::words(&known.title).iter().filter(|w| !words.contains(w)).count();
+        let others = |known: &Known| sentence::words(&known.0).iter().filter(|w| !words.contains(w)).count();
         let fewest = known.iter().map(others).min();
         known.retain(|known| Some(others(known)) == fewest);
         known
@@ -168,10 +150,11 @@ impl<'a> Prompt<'a> {
 
     /// All variants that the conversation or a tool of this turn has named, each once.
     fn known(&self) -> Vec<Known> {
-        let told = self.said.iter().filter(|said| said.role == "assistant").map(|said| said.content.clone());
+        let told = self.said.iter().filter(|said| said.role == Speaker::Assistant);
+        let told = told.map(|said| said.content.clone());
         let mut unique: Vec<Known> = Vec::new();
         for one in told.chain(self.uses.iter().map(describe)).flat_map(|text| read_variants(&text)) {
-            if unique.iter().all(|other| other.variant != one.variant) {
+            if unique.iter().all(|other| other.3 != one.3) {
                 unique.push(one);
             }
         }
@@ -182,7 +165,6 @@ impl<'a> Prompt<'a> {
         match self.sentence() {
             Sentence::Add(_) => "Let me add those to your order quick",
             Sentence::List(_) => "One sec I'll check our options today",
-            Sentence::Order | Sentence::Yes => "One sec, about your order",
             _ => "One sec, let me look",
         }
     }
@@ -223,31 +205,25 @@ impl<'a> Prompt<'a> {
     /// The question for an item that no single variant is meant by.
     fn which(&self, item: &Item) -> Option<String> {
         let variants = self.variants_of(&item.name);
-        let [first, rest @ ..] = variants.as_slice() else {
-            return Some(format!("I could not find {}. Shall I show you everything we have?", item.name));
-        };
-        if rest.iter().all(|other| other.product == first.product) {
-            let sizes: Vec<_> = variants.iter().map(|known| known.variant_title.to_lowercase()).collect();
-            return (!rest.is_empty())
-                .then(|| format!("Which size of {}: {}?", first.title, sizes.join(" or ")));
+        let names: Vec<_> = variants.iter().map(|one| format!("{} ({})", one.0, one.1)).collect();
+        match names.len() {
+            0 => Some(format!("I could not find {}. Shall I show you everything we have?", item.name)),
+            1 => None,
+            _ => Some(format!("Which do you mean: {}?", names.join(" or "))),
         }
-        let mut titles: Vec<_> = variants.iter().map(|known| known.title.as_str()).collect();
-        titles.dedup();
-        Some(format!("Which do you mean: {}?", titles.join(" or ")))
     }
 
     fn without_tools(&self) -> String {
         match self.sentence() {
             Sentence::Greeting => "Hello! What would you like to eat today?".to_owned(),
-            Sentence::Thanks => "You're welcome! Anything else today?".to_owned(),
-            Sentence::No => "All right. I am here when you need me.".to_owned(),
+            Sentence::No => "Thank you! I am here when you need me.".to_owned(),
             Sentence::Yes => "What would you like?".to_owned(),
             _ => format!("I am the offline model, and understand only: {}.", sentence::FORMS),
         }
     }
 }
 
-/// The notes and failures of tools, said to the customer.
+/// A note or failure, said to the customer.
 fn spoken_failure(why: &str) -> String {
     let Some((before, total)) = why.split_once("ask the customer to confirm the order of this cart for ")
     else {
@@ -263,20 +239,16 @@ fn describe(used: &Used) -> String {
     if let Some(why) = output.as_str() {
         return format!("It failed: {why}");
     }
-    let one = [output.clone()];
-    let products = output["products"]
-        .as_array()
-        .map_or(if output["variants"].is_array() { &one[..] } else { &[] }, |p| p);
-    let variants = products.iter().flat_map(|product| {
-        let variants = product["variants"].as_array().into_iter().flatten();
-        variants.map(move |variant| {
-            let names = json!([product["title"], variant["title"]]);
-            let (product, id, price) =
-                (&product["product_id"], &variant["variant_id"], text(&variant["price"]));
-            format!("{names} is product {product} variant {id} at ${price}")
-        })
-    });
-    if !products.is_empty() {
+    if let Some(products) = output["products"].as_array().filter(|products| !products.is_empty()) {
+        let variants = products.iter().flat_map(|product| {
+            let variants = product["variants"].as_array().into_iter().flatten();
+            variants.map(move |variant| {
+                let names = json!([product["title"], variant["title"]]);
+                let (product, id, price) =
+                    (&product["product_id"], &variant["variant_id"], text(&variant["price"]));
+                format!("{names} is product {product} variant {id} at ${price}")
+            })
+        });
         return format!("Found: {}", variants.collect::<Vec<_>>().join("; "));
     }
     if let Some(lines) = output["cart_summary"]["line_items"].as_array() {
@@ -301,9 +273,7 @@ fn read_variants(description: &str) -> Vec<Known> {
         let (names, rest) = description[at..].split_once("] is product ")?;
         let [title, variant_title]: [String; 2] = serde_json::from_str(&format!("{names}]")).ok()?;
         let mut numbers = rest.split_whitespace();
-        let product = numbers.next()?.parse().ok()?;
-        let variant = numbers.nth(1)?.parse().ok()?;
-        Some(Known { title, variant_title, product, variant })
+        Some((title, variant_title, numbers.next()?.parse().ok()?, numbers.nth(1)?.parse().ok()?))
     });
     pieces.collect()
 }

@@ -280,7 +280,7 @@ impl Shop {
         let query = format!("query Order($id: ID!) {{ order(id: $id) {{ {ORDER} }} }}");
         let data = self.api.read(&query, json!({ "id": gid("Order", id) })).await?;
         let node: Option<OrderNode> = types::read(&data, "order")?;
-        Ok(node.filter(|order| order.has_tag(tag)).map(OrderNode::into_order).transpose()?)
+        node.filter(|order| order.has_tag(tag)).map(OrderNode::into_order).transpose()
     }
 
     /// The lock of the conversation's cart. Held over its changes and its order.

@@ -23,7 +23,7 @@ impl Traces {
         let log_filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
         let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(log_filter);
         let is_named = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
-        if !ENDPOINTS.iter().any(|name| is_named(&name)) {
+        if !ENDPOINTS.iter().any(is_named) {
             // An error means that a test has installed its own.
             let _ = tracing_subscriber::registry().with(log).try_init();
             return Ok(Traces(None));

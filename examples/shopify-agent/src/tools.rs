@@ -62,8 +62,7 @@ async fn get_product_details(
 ) -> CallResult {
     let product = shop.product(product_id).await.map_err(told)?;
     let product = product.ok_or_else(|| told(ShopError::no_such("product", product_id)))?;
-    let mut output = brief(&product);
-    output["description"] = json!(product.description);
+    let output = json!({ "description": product.description, "products": [brief(&product)] });
     shown(&output, WidgetKind::ProductDetails, &ProductDetails::from(&product))
 }
 

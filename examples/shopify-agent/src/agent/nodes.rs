@@ -172,7 +172,7 @@ async fn run_tool(ctx: Ctx, turn: &Snapshot<Turn>, brain: &Brain) -> Result<Tool
             failed("invalid_arguments", format!("Nothing was done: {why}."))
         }
         Err(ToolError::Failed(why)) => failed("failed", why),
-        Err(ToolError::Fatal(error)) => Err(error.into()),
+        Err(ToolError::Fatal(error)) => Err(error),
         Err(other) => failed("failed", other.to_string()),
     }
 }

@@ -11,11 +11,10 @@ use std::time::{Duration, SystemTime};
 
 use agentgraph::prelude::*;
 use agentgraph::run::{OpenReason, RunBuilder};
-use agentgraph::{Code, Error, EventStream};
+use agentgraph::{Code, Error, Event, EventStream};
 use futures_util::{Stream, StreamExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::state::{Turn, TurnUpdate};
@@ -127,7 +126,7 @@ impl ShopAgent {
         let first = events.next().await;
         let agent = self.clone();
         let run = Drive { agent, id: id.clone(), frames: Some(frames), answer: None, cancel: cancel.clone() };
-        tokio::spawn(run.to_the_end(first, events));
+        tokio::spawn(run.drive(first, events));
         RunningTask { id, frames: Frames { unread, cancel } }
     }
 
@@ -184,7 +183,7 @@ impl ShopAgent {
         let (mut frames, answers): (Vec<_>, Vec<_>) =
             turn.frames.into_iter().partition(|frame| frame.node != node::CUSTOMER_RESPONSE);
         let is_answered = status == TaskStatus::FinishedWithSuccess;
-        frames.extend(answers.into_iter().filter(|_| is_answered).next_back());
+        frames.extend(answers.into_iter().rfind(|_| is_answered));
         Ok(Some(TaskReport { status, frames }))
     }
 
@@ -236,7 +235,7 @@ impl ShopAgent {
             let run = Drive { agent, id, frames: None, answer: None, cancel };
             tokio::spawn(async move {
                 let first = events.next().await;
-                run.to_the_end(first, events).await;
+                run.drive(first, events).await;
             });
             continued += 1;
         }
@@ -273,7 +272,7 @@ struct Drive {
 }
 
 impl Drive {
-    async fn to_the_end(mut self, first: Option<Event>, mut events: EventStream<Turn>) {
+    async fn drive(mut self, first: Option<Event<Turn>>, mut events: EventStream<Turn>) {
         let mut next = first;
         while let Some(event) = next {
             match event.kind {
@@ -364,14 +363,5 @@ impl Drive {
         self.answer = None;
         let error = "Something went wrong on our side. Please try again.".to_owned();
         self.send(Item::Error(ErrorFrame { error, code: code.to_owned(), retry })).await;
-    }
-}
-
-type Event = agentgraph::Event<Turn>;
-
-/// The frames of a task as JSON, for clients in this process.
-impl From<Item> for Value {
-    fn from(item: Item) -> Value {
-        serde_json::to_value(item).unwrap_or(Value::Null)
     }
 }

@@ -10,21 +10,15 @@ pub(super) const FORMS: &str = "what's on the menu; what kind of wings do you ha
 pub(super) enum Sentence {
     /// What there is, of some kind.
     List(Option<String>),
-    /// A product.
     Details(String),
-    /// Items to add.
     Add(Vec<Item>),
-    /// Items to remove.
     Remove(Vec<Item>),
     Cart,
     Order,
     Status,
     Yes,
     No,
-    Thanks,
     Greeting,
-    /// The turn begins with a click, which has its tool already.
-    Clicked,
     Unknown,
 }
 
@@ -36,37 +30,26 @@ pub(super) struct Item {
 }
 
 /// Sentences as a whole, several in one text.
-const WHOLE: [(&str, Sentence); 8] = [
+const WHOLE: [(&str, Sentence); 7] = [
     ("|hello|hi|hey|good morning|good evening", Sentence::Greeting),
-    ("thanks|thank you|great thanks", Sentence::Thanks),
-    ("no|no thanks|no thank you|nothing else|that's all|that is all", Sentence::No),
+    ("thanks|thank you|no|no thanks|no thank you|nothing else|that's all|that is all", Sentence::No),
     (
         "what's on the menu|what is on the menu|show me the menu|the menu|menu|what do you have|what products do you \
          have|show me everything|everything|what can i get",
         Sentence::List(None),
     ),
-    (
-        "show my cart|show me my cart|what is in my cart|what's in my cart|my cart|cart|show the cart",
-        Sentence::Cart,
-    ),
-    (
-        "where is my order|where's my order|status of my order|order status|how far is my order",
-        Sentence::Status,
-    ),
-    (
-        "place the order|place my order|order now|order it|confirm|checkout|check out|i want to order",
-        Sentence::Order,
-    ),
+    ("show my cart|what is in my cart|what's in my cart|my cart|cart", Sentence::Cart),
+    ("where is my order|where's my order|order status", Sentence::Status),
+    ("place the order|place my order|order now|confirm|checkout|check out", Sentence::Order),
     ("yes|yeah|yep|sure|ok|okay|do it|go ahead", Sentence::Yes),
 ];
 const ADD: &str =
-    "i'll get|i'll have|i'll take|i will have|i want|i'd like|i would like|can i get|can i have|give me|add";
+    "i'll get|i'll have|i'll take|i will have|i want|i'd like|i would like|can i get|give me|add";
 const REMOVE: &str = "remove|delete|take out|take away";
 const LIST: &str = "what|which|do you have|show me your|show me all";
 const DETAILS: &str = "tell me about|tell me more about|more about|details of|show me the|how much is";
 /// Words of a question that are no part of what it asks for.
-const FILLERS: &str =
-    "a|an|the|any|some|of|do|you|have|your|kind|kinds|sauce|flavor|are|there|please|today|and";
+const FILLERS: &str = "a|an|the|any|some|of|do|you|have|your|kind|kinds|sauce|flavor|are|there|today|and";
 
 impl Sentence {
     pub(super) fn read(text: &str) -> Self {
@@ -127,7 +110,6 @@ fn item(words: &[&str]) -> Option<Item> {
     let (first, rest) = words.split_first()?;
     let quantity = match *first {
         "a" | "an" | "one" => Some(1),
-        "two" => Some(2),
         number => number.parse().ok(),
     };
     let name = if quantity.is_some() { rest } else { words };

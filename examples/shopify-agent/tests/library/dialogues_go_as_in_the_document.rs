@@ -61,7 +61,10 @@ async fn sizes_are_asked_for_and_never_guessed() {
     let world = World::new().await;
     let mut client = world.client();
     let asked = client.says("add a garden pizza").await;
-    assert_eq!(asked.answer(), "Which size of Garden Pizza: small or medium or large?");
+    assert_eq!(
+        asked.answer(),
+        "Which do you mean: Garden Pizza (Small) or Garden Pizza (Medium) or Garden Pizza (Large)?"
+    );
     let added = client.says("add a large garden pizza").await;
     assert_eq!(added.cart(), cart_of(&[("Garden Pizza", 1)]));
     assert_eq!(

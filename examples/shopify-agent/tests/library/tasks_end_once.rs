@@ -51,13 +51,12 @@ fn question() -> RunRequest {
     RunRequest::message(ShopSession::read(&json!({"guid": "g"})), "show my cart")
 }
 
-/// Reads the frames up to the last one before the answer.
-async fn read_until_held(task: &mut RunningTask, model: &Held) -> usize {
-    let mut frames = 0;
+/// Reads frames until the model is asked for the answer.
+async fn read_until_held(task: &mut RunningTask, model: &Held) {
     loop {
         tokio::select! {
-            Some(_) = task.frames.next() => frames += 1,
-            () = model.asked.notified() => return frames,
+            Some(_) = task.frames.next() => {}
+            () = model.asked.notified() => return,
         }
     }
 }
@@ -67,7 +66,7 @@ async fn after_a_cancel_no_frame_follows_and_the_status_stays() {
     let model = Held::default();
     let world = World::with(Arc::new(model.clone()), Limits::default()).await;
     let mut task = world.agent.start(question()).await;
-    assert!(read_until_held(&mut task, &model).await >= 5);
+    read_until_held(&mut task, &model).await;
     assert_eq!(world.agent.status(&task.id).await.unwrap(), Some(TaskStatus::Running));
     assert_eq!(world.agent.cancel(&task.id).await.unwrap(), CancelAnswer::Cancelled);
     model.leave.notify_one();

@@ -219,7 +219,7 @@ async fn axe_finds_nothing() {
         browser.hears("Would you like some?").await;
         check("details").await;
         browser.says("add 2 lemonade").await;
-        browser.hears("Which size").await;
+        browser.hears("Which do you mean").await;
         browser.says("I'll get 6 lemon garlic").await;
         browser.hears("Anything else today?").await;
         check("cart").await;
