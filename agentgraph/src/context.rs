@@ -11,6 +11,7 @@ mod nest;
 mod once;
 mod origin;
 mod questions;
+mod session;
 mod sleep;
 mod spending;
 mod store;

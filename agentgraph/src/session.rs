@@ -116,13 +116,7 @@ impl<S: State, T: Send + 'static> FromTask<S> for Session<T> {
     type Error = MissingSession;
 
     fn from_task(task: &Task<'_, S>) -> Result<Self, MissingSession> {
-        let found = task
-            .shared
-            .sessions
-            .cells
-            .iter()
-            .find_map(|cell| Arc::clone(cell).downcast::<SessionCell<T>>().ok());
-        found.map(Session).ok_or(MissingSession(type_name::<T>()))
+        task.shared.sessions.get()
     }
 
     fn requirement() -> Option<Requirement> {
@@ -237,6 +231,12 @@ impl Sessions {
             around.and_then(|at| self.cells.get(at)).map_or(cell, Arc::clone)
         });
         Sessions { cells: cells.collect(), kinds: Arc::clone(&own.kinds), stored_uses: own.stored_uses }
+    }
+
+    /// The cell of a type.
+    pub(crate) fn get<T: Send + 'static>(&self) -> Result<Session<T>, MissingSession> {
+        let found = self.cells.iter().find_map(|cell| Arc::clone(cell).downcast::<SessionCell<T>>().ok());
+        found.map(Session).ok_or(MissingSession(type_name::<T>()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

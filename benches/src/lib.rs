@@ -8,6 +8,7 @@
 //! cargo bench -p agentgraph-benches                      all cases: times, then allocations
 //! cargo bench -p agentgraph-benches -- chain sqlite      the cases whose names contain one of the words
 //! cargo bench -p agentgraph-benches --bench server       the embedded UpGrade server: calls a second
+//! cargo bench -p agentgraph-benches --bench shop         the shop agent over HTTP: first frame, whole turn, cancel
 //! cargo bench -p agentgraph-benches -- --quick           a few repetitions, to see that everything runs
 //! cargo bench -p agentgraph-benches --bench cost -- --processes 1 chain/100
 //! ```
@@ -32,6 +33,7 @@ mod process;
 mod report;
 mod runtime;
 mod server;
+mod shop;
 mod states;
 
 pub use measure::Allocated;
@@ -54,6 +56,15 @@ pub fn take_times() -> Result<(), Problem> {
 /// When an argument is not known, or a call fails.
 pub fn count_calls() -> Result<(), Problem> {
     server::main(&arguments::Arguments::read()?)
+}
+
+/// Prints the times of turns of the shop agent, and of a cancel. Prints nothing if the arguments name other
+/// cases.
+///
+/// # Errors
+/// When an argument is not known, or a call fails.
+pub fn time_turns() -> Result<(), Problem> {
+    shop::main(&arguments::Arguments::read()?)
 }
 
 /// Prints the allocations of the cases that the arguments name. `count` runs its argument and counts the

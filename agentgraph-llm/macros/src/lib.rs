@@ -49,7 +49,7 @@ use proc_macro::TokenStream;
 /// | `Snapshot<S>` | the state of the graph; `compile()` checks that the graph has this state |
 /// | `Arc<dyn Store>`, `&dyn Store` | the long-term memory of the graph |
 /// | `CallContext<T>`, `Option<CallContext<T>>` | the value that the caller of the run has passed |
-/// | with `#[inject]` | any type of your own that implements `FromToolCall` |
+/// | with `#[inject]` | a `Session<T>` of the run, or any type of your own that implements `FromToolCall` |
 ///
 /// Only arguments are in the schema. It allows no others, and a call with others is refused: a model cannot
 /// forge an injected value by its name. Other attributes of a parameter, such as `#[allow(..)]`, stay on it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentgraph::{CallContext, Ctx, Snapshot, State, Store};
+use agentgraph::{CallContext, Ctx, Session, Snapshot, State, Store};
 
 use crate::error::{Code, Error};
 use crate::tool::{StateType, ToolCall, ToolError};
@@ -10,8 +10,8 @@ use crate::tool::{StateType, ToolCall, ToolError};
 /// A value that a [`#[tool]`](macro@crate::tool) gets from its call. It is not in the schema, so no model can
 /// give it.
 ///
-/// `Ctx`, `ToolCall`, `Snapshot<S>`, `Arc<dyn Store>` and `CallContext<T>` are known by their names. A type
-/// of your own is marked with `#[inject]`:
+/// `Ctx`, `ToolCall`, `Snapshot<S>`, `Arc<dyn Store>` and `CallContext<T>` are known by their names. A
+/// `Session<T>` and a type of your own are marked with `#[inject]`:
 ///
 /// ```
 /// use agentgraph_llm::prelude::*;
@@ -118,5 +118,11 @@ impl<T: Send + Sync + 'static> FromToolCall for CallContext<T> {
 impl<T: Send + Sync + 'static> FromToolCall for Option<CallContext<T>> {
     fn from_tool_call(call: &ToolCall) -> Result<Self, ToolError> {
         Ok(call.ctx()?.call_context().ok())
+    }
+}
+
+impl<T: Send + 'static> FromToolCall for Session<T> {
+    fn from_tool_call(call: &ToolCall) -> Result<Self, ToolError> {
+        Ok(call.ctx()?.session()?)
     }
 }

@@ -1,0 +1,31 @@
+//! The table of the README: each test that it names exists.
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_test_that_the_readme_names_exists_and_is_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let is_plain =
+        |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    let is_test =
+        |name: &&str| name.split_once("::").is_some_and(|(file, test)| is_plain(file) && is_plain(test));
+    let named: Vec<&str> = readme.split('`').skip(1).step_by(2).filter(is_test).collect();
+    assert!(named.len() > 40, "only {} tests are named", named.len());
+    for name in named {
+        let (file, test) = name.split_once("::").unwrap();
+        let places = ["tests/library", "tests/program", "src", "src/offline"];
+        let source = places
+            .iter()
+            .find_map(|place| fs::read_to_string(root.join(place).join(format!("{file}.rs"))).ok());
+        let source = source.unwrap_or_else(|| panic!("the README names {name}, but there is no such file"));
+        let at = source
+            .find(&format!("fn {test}("))
+            .unwrap_or_else(|| panic!("the README names {name}, which does not exist"));
+        let before = source[..at].trim_end_matches("async ").trim_end();
+        let attributes: String = before.lines().rev().take(3).collect();
+        let is_test = attributes.contains("#[tokio::test") || attributes.contains("#[test]");
+        assert!(is_test, "{name} is no test");
+    }
+}

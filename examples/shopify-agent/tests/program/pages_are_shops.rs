@@ -1,0 +1,230 @@
+//! The page in Chromium: a purchase, cancel, reload, tabs, kills, escaping, narrow screens, accessibility.
+
+use serde_json::{Value, json};
+use shopify_agent::embedded::EmbeddedShop;
+
+use crate::browser::Browser;
+use crate::process::{Folder, Server};
+
+const QUESTION: &str = "What kind of wing sauces do you have?";
+
+async fn opened(folder: &Folder) -> (EmbeddedShop, Server, Browser) {
+    let shop = EmbeddedShop::start().await.unwrap();
+    let server = Server::for_shop(folder, &shop, &[]).await;
+    let browser = Browser::open(&server.url).await;
+    (shop, server, browser)
+}
+
+#[tokio::test]
+async fn a_purchase_goes_from_the_first_question_to_the_number_with_one_click() {
+    let folder = Folder::new();
+    let (shop, _server, browser) = opened(&folder).await;
+    browser.picture("1-empty").await;
+    browser.says(QUESTION).await;
+    browser.hears("Any of these look good to you?").await;
+    let talk = browser.talk().await;
+    let position = |text: &str| talk.find(text).unwrap_or_else(|| panic!("{text} in {talk}"));
+    assert!(position("One sec I'll check our options today") < position("On the menu"));
+    assert!(position("On the menu") < position("Any of these look good to you?"));
+    browser.picture("2-products").await;
+
+    browser.says("Yeah I'll get 6 lemon garlic and 12 hot buffalo").await;
+    browser.hears("Anything else today?").await;
+    assert_eq!(browser.script("return document.getElementById('count').textContent").await, "18");
+    browser.picture("3-cart").await;
+
+    browser.clicks("Order now").await;
+    browser.hears("Your order is placed").await;
+    browser.picture("4-order").await;
+    assert_eq!(shop.orders().len(), 1);
+    assert!(browser.talk().await.contains(&shop.orders()[0]));
+    assert_eq!(browser.script("return document.getElementById('count').textContent").await, "0");
+}
+
+#[tokio::test]
+async fn cards_are_clicked_from_the_list_to_the_cart_and_pieces_are_taken_out() {
+    let folder = Folder::new();
+    let (shop, _server, browser) = opened(&folder).await;
+    browser.says("do you have coleslaw").await;
+    browser.hears("Any of these look good to you?").await;
+    browser.clicks("Coleslaw").await;
+    browser.hears("Would you like some?").await;
+    browser.picture("5-details").await;
+    // By keyboard: the number, then Enter.
+    let pieces = browser.client.find(fantoccini::Locator::Css(".pieces")).await.unwrap();
+    pieces.send_keys("\u{e009}a\u{e000}3\u{e007}").await.unwrap();
+    browser.hears("Anything else today?").await;
+    assert_eq!(shop.carts(), [vec![("Coleslaw".to_owned(), 3)]]);
+    browser.clicks("−").await;
+    browser.until("return document.getElementById('count').textContent === '2'").await;
+    browser.hears("Anything else today?").await;
+    browser.clicks("Remove").await;
+    browser.hears("Your cart is empty").await;
+    assert!(shop.carts().is_empty());
+}
+
+#[tokio::test]
+async fn a_turn_is_stopped_in_its_middle_and_the_next_one_works() {
+    let folder = Folder::new();
+    let (shop, _server, browser) = opened(&folder).await;
+    shop.delay(std::time::Duration::from_secs(30));
+    browser.says(QUESTION).await;
+    browser.until("return document.getElementById('talk').innerText.includes('One sec')").await;
+    browser.clicks("Stop").await;
+    browser.hears("Stopped").await;
+    shop.delay(std::time::Duration::ZERO);
+    browser.says("show my cart").await;
+    browser.hears("Your cart is empty").await;
+    assert!(!browser.talk().await.contains("On the menu"));
+}
+
+#[tokio::test]
+async fn a_reload_finds_the_conversation_and_the_cart_again() {
+    let folder = Folder::new();
+    let (_shop, _server, browser) = opened(&folder).await;
+    browser.says("add 2 colas").await;
+    browser.hears("Anything else today?").await;
+    let before = browser.talk().await;
+    browser.client.refresh().await.unwrap();
+    browser.hears("Anything else today?").await;
+    assert_eq!(browser.talk().await, before);
+    browser.clicks("Cart").await;
+    browser.hears("Say when I should place the order").await;
+    assert_eq!(browser.script("return document.getElementById('count').textContent").await, "2");
+}
+
+#[tokio::test]
+async fn two_tabs_are_two_conversations_also_if_one_is_a_copy() {
+    let folder = Folder::new();
+    let (shop, _server, browser) = opened(&folder).await;
+    browser.says("add 2 colas").await;
+    browser.hears("Anything else today?").await;
+    // A tab that is opened by a page begins with a copy of what that one keeps.
+    browser.script("window.open(location.href)").await;
+    let tabs = browser.client.windows().await.unwrap();
+    browser.client.switch_to_window(tabs[1].clone()).await.unwrap();
+    browser.until("return document.getElementById('talk') !== null && document.getElementById('talk').innerText === ''").await;
+    browser.says("add 1 coleslaw").await;
+    browser.hears("Anything else today?").await;
+    let mut carts = shop.carts();
+    carts.sort();
+    assert_eq!(carts, [vec![("Cola".to_owned(), 2)], vec![("Coleslaw".to_owned(), 1)]]);
+    browser.client.switch_to_window(tabs[0].clone()).await.unwrap();
+    assert!(!browser.talk().await.contains("Coleslaw"));
+}
+
+#[tokio::test]
+async fn after_a_kill_and_a_reload_the_answer_is_there_and_each_item_once() {
+    let folder = Folder::new();
+    let shop = EmbeddedShop::start().await.unwrap();
+    let server = Server::for_shop(&folder, &shop, &["--shop-seconds", "600"]).await;
+    let url = server.url.clone();
+    let browser = Browser::open(&url).await;
+    shop.silence_next(1);
+    browser.says("add 6 lemon garlic and 12 hot buffalo").await;
+    while shop.mutations() == 0 {
+        tokio::task::yield_now().await;
+    }
+    server.kill().await;
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let _server = Server::for_shop(&folder, &shop, &["--listen", address]).await;
+    browser.client.refresh().await.unwrap();
+    browser.hears("Anything else today?").await;
+    let expected = [vec![("Lemon Garlic Wings".to_owned(), 6), ("Hot Buffalo Wings".to_owned(), 12)]];
+    assert_eq!(shop.carts(), expected);
+    assert_eq!(browser.script("return document.getElementById('count').textContent").await, "18");
+}
+
+#[tokio::test]
+async fn texts_of_products_are_shown_and_never_run() {
+    let folder = Folder::new();
+    let (_shop, _server, browser) = opened(&folder).await;
+    browser.says("what's on the menu").await;
+    browser.hears("Any of these look good to you?").await;
+    assert!(browser.talk().await.contains("<script>alert(\"Cookie\")</script>"));
+    browser.clicks("Cookie").await;
+    browser.hears("Would you like some?").await;
+    assert!(browser.talk().await.contains("& <b>extra</b> chocolate"));
+    let inside = "return document.querySelectorAll('#talk script, #talk b:not(.step b)').length";
+    assert_eq!(browser.script(inside).await, 0);
+}
+
+#[tokio::test]
+async fn a_narrow_screen_needs_no_sideways_scrolling() {
+    let folder = Folder::new();
+    let (_shop, _server, browser) = opened(&folder).await;
+    // The width of the page itself; windows of a headless browser cannot be so narrow.
+    let narrow = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
+    let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": narrow });
+    browser.devtools(command).await;
+    let fits = "const cut = element => element.getBoundingClientRect().right > element.closest('.card').getBoundingClientRect().right; \
+                return document.documentElement.scrollWidth <= innerWidth && \
+                document.getElementById('talk').scrollWidth <= innerWidth && \
+                ![...document.querySelectorAll('.card *')].some(cut)";
+    browser.says(QUESTION).await;
+    browser.hears("Any of these look good to you?").await;
+    assert_eq!(browser.script(fits).await, true);
+    browser.picture("6-narrow-products").await;
+    browser.clicks("Lemon Garlic Wings").await;
+    browser.hears("Would you like some?").await;
+    assert_eq!(browser.script(fits).await, true);
+    browser.picture("7-narrow-details").await;
+    browser.says("I'll get 6 lemon garlic and 12 hot buffalo").await;
+    browser.hears("Anything else today?").await;
+    assert_eq!(browser.script(fits).await, true);
+    browser.picture("8-narrow-cart").await;
+}
+
+#[tokio::test]
+async fn everything_works_without_speech() {
+    let folder = Folder::new();
+    let (_shop, server, browser) = opened(&folder).await;
+    browser.until("return document.getElementById('speak').hidden === !('speechSynthesis' in window)").await;
+    // A browser that has neither.
+    let without = "delete window.speechSynthesis; delete window.webkitSpeechRecognition; delete window.SpeechRecognition;";
+    let command = json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": { "source": without } });
+    browser.devtools(command).await;
+    browser.client.goto(&server.url).await.unwrap();
+    browser.says("show my cart").await;
+    browser.hears("Your cart is empty").await;
+    assert_eq!(browser.script("return document.getElementById('listen').hidden").await, true);
+}
+
+/// Run by `.ci/axe`, which gets axe-core from npm.
+#[tokio::test]
+#[ignore = "needs axe-core: `.ci/axe` runs it"]
+async fn axe_finds_nothing() {
+    let axe = std::fs::read_to_string(std::env::var("AXE").expect("AXE is axe-core's file")).unwrap();
+    let folder = Folder::new();
+    let (_shop, _server, browser) = opened(&folder).await;
+    let check = async |state: &str| {
+        browser.script(&axe).await;
+        let run = "const done = arguments[0]; axe.run(document).then(found => done(found.violations.map(one => \
+                   `${one.id}: ${one.nodes.map(node => node.target).join(' ')}`)))";
+        let found: Value = browser.client.execute_async(run, Vec::new()).await.unwrap();
+        assert_eq!(found, json!([]), "{state}");
+    };
+    for scheme in ["light", "dark"] {
+        let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }, { "name": "prefers-reduced-motion", "value": "reduce" }]);
+        browser
+            .devtools(json!({ "cmd": "Emulation.setEmulatedMedia", "params": { "features": feature } }))
+            .await;
+        browser.clicks("New conversation").await;
+        check("empty").await;
+        browser.says(QUESTION).await;
+        browser.hears("Any of these look good to you?").await;
+        check("products").await;
+        browser.picture(&format!("9-{scheme}")).await;
+        browser.clicks("Lemon Garlic Wings").await;
+        browser.hears("Would you like some?").await;
+        check("details").await;
+        browser.says("add 2 lemonade").await;
+        browser.hears("Which do you mean").await;
+        browser.says("I'll get 6 lemon garlic").await;
+        browser.hears("Anything else today?").await;
+        check("cart").await;
+        browser.clicks("Order now").await;
+        browser.hears("Your order is placed").await;
+        check("order").await;
+    }
+}
