@@ -39,9 +39,10 @@ pub enum WhenBusy {
     /// commits stay. An `invoke` abandons that run and starts from the state it left, `resume` and
     /// `proceed` continue it.
     ///
-    /// A call that would be refused, such as an answer to a question that is no longer open, is refused before
-    /// it takes the thread. If the other run changes the thread between this check and the take-over, the call
-    /// is refused afterwards: the other run is suspended then, as the error says, and `proceed` continues it.
+    /// A call that would be refused, such as an answer to a question that is no longer open, is refused
+    /// before it takes the thread. If the other run changes the thread between this check and the take-over,
+    /// the call is refused afterwards: the other run is suspended then, as the error says, and `proceed`
+    /// continues it.
     Replace,
     /// Like `Replace`, but an `invoke` starts from the state before the other run, on a new branch. The old
     /// branch stays unchanged, and the new one records which run it abandoned:
