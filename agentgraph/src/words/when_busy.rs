@@ -28,12 +28,12 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenBusy {
-    /// It fails with [`Code::ThreadBusy`](crate::Code::ThreadBusy). The default. It waits for up to two seconds
-    /// if the other run has let its lease expire and its process is alive.
+    /// It fails with [`Code::ThreadBusy`](crate::Code::ThreadBusy). The default. It waits for up to two
+    /// seconds if the other run has let its lease expire and its process is alive.
     #[default]
     Refuse,
-    /// It waits until the thread is free, and is checked then. Calls of one graph that wait for one thread run in order of
-    /// arrival.
+    /// It waits until the thread is free, and is checked then. Calls of one graph that wait for one thread run
+    /// in order of arrival.
     Queue,
     /// It takes the thread. The other run ends with [`Code::LeaseLost`](crate::Code::LeaseLost); its
     /// commits stay. An `invoke` abandons that run and starts from the state it left, `resume` and
