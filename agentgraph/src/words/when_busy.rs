@@ -32,8 +32,8 @@ pub enum WhenBusy {
     /// seconds if the other run has let its lease expire and its process is alive.
     #[default]
     Refuse,
-    /// It waits until the thread is free, and is checked then. Calls of one graph that wait for one thread run
-    /// in order of arrival.
+    /// It waits until the thread is free, and is checked then. Calls of one graph that wait for one thread
+    /// run in order of arrival.
     Queue,
     /// It takes the thread. The other run ends with [`Code::LeaseLost`](crate::Code::LeaseLost); its
     /// commits stay. An `invoke` abandons that run and starts from the state it left, `resume` and
