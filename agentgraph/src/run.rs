@@ -352,10 +352,10 @@ impl<S: State, O> RunBuilder<S, O> {
     /// Begins at a checkpoint of the thread, on a new branch and as a new run, also at the newest one:
     /// `proceed()` replays it, `invoke` starts a run on its state. Stored checkpoints never change.
     ///
-    /// Everything that was stored beside that checkpoint or after it stays on its own branch. So a replay runs
-    /// all tasks of the checkpoint again, also those that had finished, asks their questions again and does
-    /// their durable steps again; `resume` has nothing to answer there. An unfinished run is left as it is.
-    /// To continue it, leave out this method.
+    /// Everything that was stored beside that checkpoint or after it stays on its own branch. So a replay
+    /// runs all tasks of the checkpoint again, also those that had finished, asks their questions again and
+    /// does their durable steps again; `resume` has nothing to answer there. An unfinished run is left as it
+    /// is. To continue it, leave out this method.
     ///
     /// In an [eager](crate::StateGraph::eager) graph, `proceed()` merges in the order recorded after that
     /// checkpoint, whichever task finishes first now.

@@ -43,8 +43,8 @@ pub trait Leases: Send + Sync {
     /// thread was deleted in between.
     ///
     /// If the time has passed and the store knows that the other writer is alive, it may answer
-    /// [`Claim::Held`] with that past time: the clock may have jumped. A caller that gets this answer gives the
-    /// writer time to renew the lease, and [seizes](LeaseTerms::seize) the thread if it does not.
+    /// [`Claim::Held`] with that past time: the clock may have jumped. A caller that gets this answer gives
+    /// the writer time to renew the lease, and [seizes](LeaseTerms::seize) the thread if it does not.
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError>;
 
     /// Extends a lease to another time; `false` if another writer has the thread, or if it was released or

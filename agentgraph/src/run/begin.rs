@@ -72,7 +72,8 @@ struct FoundCheckpoint {
 }
 
 impl<'a, S: State> FoundThread<'a, S> {
-    /// Reads the checkpoint `from`, or the newest one. An edit (`edits`) of the newest one stays on its branch.
+    /// Reads the checkpoint `from`, or the newest one. An edit (`edits`) of the newest one stays on its
+    /// branch.
     pub(super) async fn open(
         core: &Arc<GraphCore<S>>,
         persistence: &'a Persistence<S>,
