@@ -188,7 +188,9 @@ async fn the_bytes_of_temporary_edits_do_not_grow_with_earlier_edits() {
         let past = graph.history("t").before(now.id).limit(100).await.unwrap();
         assert_eq!(past.last().unwrap().edits.len(), edits - 100, "call {call}");
     }
-    assert!(read[1] <= 2 * read[0] && read[2] <= 3 * read[0], "{read:?}");
+    // Not in proportion: how long ago the last full was written differs. Segments with all edits would make
+    // it 4 and 9 times as much.
+    assert!(2 * read[1] <= 5 * read[0] && read[2] <= 3 * read[0], "{read:?}");
 }
 
 #[tokio::test]
