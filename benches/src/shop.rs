@@ -1,6 +1,6 @@
-//! Times the turns of the shop agent over HTTP, beside a bare handler that sends the same frames, and the time
-//! from a cancel to the end of its stream. Callers, server and shop share the machine, so only ratios and orders
-//! of magnitude are meaningful.
+//! Times the turns of the shop agent over HTTP, beside a bare handler that sends the same frames, and the
+//! time from a cancel to the end of its stream. Callers, server and shop share the machine, so only ratios
+//! and orders of magnitude are meaningful.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

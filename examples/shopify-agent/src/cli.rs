@@ -29,14 +29,16 @@ const SWEEP: Duration = Duration::from_secs(600);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A shop assistant over HTTP, with a page. Without settings it serves an embedded shop with an offline model.
+/// A shop assistant over HTTP, with a page. Without settings it serves an embedded shop with an offline
+/// model.
 #[derive(Parser)]
 #[command(name = "shopify-agent", version)]
 struct Settings {
     /// The address to listen on.
     #[arg(long, default_value = "127.0.0.1:8090", env = "SHOPIFY_AGENT_LISTEN")]
     listen: String,
-    /// The model, such as `anthropic:NAME`, `groq:NAME` or `ollama:NAME`; the offline model if it is not given.
+    /// The model, such as `anthropic:NAME`, `groq:NAME` or `ollama:NAME`; the offline model if it is not
+    /// given.
     #[arg(long, env = "SHOPIFY_AGENT_MODEL")]
     model: Option<String>,
     /// The shop, such as `https://example.myshopify.com`; the embedded one if it is not given.
@@ -158,7 +160,8 @@ fn model(name: Option<&str>) -> Result<Arc<dyn ChatModel>, Failure> {
     let mut profile = Profile::vllm();
     profile.provider = "groq".into();
     profile.base_url = std::env::var("GROQ_BASE_URL").unwrap_or_else(|_| GROQ.to_owned()).into();
-    // Its models differ in whether they follow a schema; with the schema in the prompt all of them can answer.
+    // Its models differ in whether they follow a schema; with the schema in the prompt all of them can
+    // answer.
     profile.structured_output = false;
     Ok(Arc::new(OpenAiChatModel::builder().profile(profile).model(groq).api_key(key).build()?))
 }

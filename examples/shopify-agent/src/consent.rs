@@ -1,9 +1,9 @@
 //! The rule by which an order is placed: the customer consents, and no model can.
 //!
-//! A cart widget offers the order of exactly what it shows. The session keeps the offer. A click on it, or the
-//! customer's next message if it is one of the words below, consents to that cart and total; if either has
-//! changed since, the customer is asked again. The consent is computed from the request before any model is
-//! called.
+//! A cart widget offers the order of exactly what it shows. The session keeps the offer. A click on it, or
+//! the customer's next message if it is one of the words below, consents to that cart and total; if either
+//! has changed since, the customer is asked again. The consent is computed from the request before any model
+//! is called.
 
 use crate::session::Offer;
 use crate::wire::{RunRequest, Speaker};

@@ -1,5 +1,6 @@
-//! A shop inside the process. It speaks the part of Shopify's Admin GraphQL API that [`Shop`](crate::shop::Shop)
-//! uses: it executes GraphQL, and knows neither the operations nor the types of that client.
+//! A shop inside the process. It speaks the part of Shopify's Admin GraphQL API that
+//! [`Shop`](crate::shop::Shop) uses: it executes GraphQL, and knows neither the operations nor the types of
+//! that client.
 //!
 //! Data live in memory; with a file, each change is written there before its request is answered, so a
 //! program that is killed finds its carts again.
@@ -31,7 +32,8 @@ use world::World;
 
 /// The token that the embedded shop asks for.
 const TOKEN: &str = "embedded-shop";
-/// The points that a query may cost, and those that come back in a second, as Shopify's smallest plan has them.
+/// The points that a query may cost, and those that come back in a second, as Shopify's smallest plan has
+/// them.
 const POINTS: f64 = 2000.0;
 const POINTS_A_SECOND: f64 = 100.0;
 

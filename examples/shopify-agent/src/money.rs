@@ -45,7 +45,8 @@ impl Money {
 impl FromStr for Money {
     type Err = NotMoney;
 
-    /// Reads `12`, `12.5` or `12.50`; further decimals must be zeros, which Shopify sends for some currencies.
+    /// Reads `12`, `12.5` or `12.50`; further decimals must be zeros, which Shopify sends for some
+    /// currencies.
     fn from_str(text: &str) -> Result<Self, NotMoney> {
         let read = || {
             let (sign, digits) = match text.strip_prefix('-') {

@@ -1,8 +1,8 @@
 //! A chat model without a network: rules for the sentences of a purchase.
 //!
-//! It reads the same prompts as any other model, and knows nothing else: ids come from the conversation and from
-//! the tools that were used. A sentence that it does not know is answered with those that it does; nothing is
-//! guessed.
+//! It reads the same prompts as any other model, and knows nothing else: ids come from the conversation and
+//! from the tools that were used. A sentence that it does not know is answered with those that it does;
+//! nothing is guessed.
 
 mod sentence;
 
@@ -133,8 +133,8 @@ impl<'a> Prompt<'a> {
         items.iter().filter_map(call).find(is_new)
     }
 
-    /// The variants that a name means: of the products that have all its words, and of those whose titles have
-    /// the fewest others; a size in the name chooses among them.
+    /// The variants that a name means: of the products that have all its words, and of those whose titles
+    /// have the fewest others; a size in the name chooses among them.
     fn variants_of(&self, name: &str) -> Vec<Known> {
         let words = sentence::words(name);
         let mut known = self.known();

@@ -49,8 +49,8 @@ pub fn routes(agent: ShopAgent, pictures: &[String]) -> Router {
         .with_state(agent)
 }
 
-/// Refuses calls of other sites' pages, which could otherwise order in the name of the person at this machine,
-/// and sets the headers that hold for every answer.
+/// Refuses calls of other sites' pages, which could otherwise order in the name of the person at this
+/// machine, and sets the headers that hold for every answer.
 async fn guard(State(policy): State<Arc<HeaderValue>>, request: Request, next: Next) -> Response {
     if is_foreign(request.headers()) {
         return (StatusCode::FORBIDDEN, "this page is of another site\n").into_response();

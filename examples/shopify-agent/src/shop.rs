@@ -133,8 +133,8 @@ impl Shop {
         Ok(Some(product).filter(|product| !product.variants.is_empty()))
     }
 
-    /// The open cart of a conversation: the one that its session names, if it belongs to it, else the one with
-    /// its tag.
+    /// The open cart of a conversation: the one that its session names, if it belongs to it, else the one
+    /// with its tag.
     ///
     /// # Errors
     /// [`ShopError`].
@@ -170,7 +170,8 @@ impl Shop {
     /// whose key the cart has is not made again.
     ///
     /// # Errors
-    /// [`ShopError::Refused`] with words for the customer if the change is impossible; [`ShopError`] otherwise.
+    /// [`ShopError::Refused`] with words for the customer if the change is impossible; [`ShopError`]
+    /// otherwise.
     pub async fn change_cart(
         &self,
         (named, tag): (Option<u64>, &str),

@@ -1,4 +1,5 @@
-//! Traces: a span for each node, model call and tool, sent over OTLP if the standard variables name a collector.
+//! Traces: a span for each node, model call and tool, sent over OTLP if the standard variables name a
+//! collector.
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{ExporterBuildError, Protocol, SpanExporter, WithExportConfig};
@@ -14,8 +15,8 @@ const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORT
 pub struct Traces(Option<SdkTracerProvider>);
 
 impl Traces {
-    /// Logs warnings to the standard error stream, and sends spans if a collector is named. Address and headers
-    /// come from `OTEL_EXPORTER_OTLP_ENDPOINT` and `OTEL_EXPORTER_OTLP_HEADERS`.
+    /// Logs warnings to the standard error stream, and sends spans if a collector is named. Address and
+    /// headers come from `OTEL_EXPORTER_OTLP_ENDPOINT` and `OTEL_EXPORTER_OTLP_HEADERS`.
     ///
     /// # Errors
     /// If a variable cannot be used.

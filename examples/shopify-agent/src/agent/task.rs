@@ -1,8 +1,8 @@
 //! Tasks: a turn that runs, its frames, its cancellation, its end.
 //!
-//! The id of a task is that of its thread. The thread is all that is kept of it, so every process with the same
-//! store can cancel it, look at it, and go on with it after a kill. How a task ended is written once, as a
-//! commit of its thread, which no later one replaces.
+//! The id of a task is that of its thread. The thread is all that is kept of it, so every process with the
+//! same store can cancel it, look at it, and go on with it after a kill. How a task ended is written once, as
+//! a commit of its thread, which no later one replaces.
 
 use std::collections::HashMap;
 use std::pin::Pin;

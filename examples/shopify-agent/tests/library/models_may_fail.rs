@@ -1,5 +1,5 @@
-//! A model that gives broken JSON, unknown tools, errors or nothing: the customer hears words or the client gets
-//! an error frame, and the cart is as it was.
+//! A model that gives broken JSON, unknown tools, errors or nothing: the customer hears words or the client
+//! gets an error frame, and the cart is as it was.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

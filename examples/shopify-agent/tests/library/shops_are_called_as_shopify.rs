@@ -1,5 +1,5 @@
-//! The client of the shop: pages, throttling, user errors, failures, lost answers; and the embedded shop, which
-//! executes GraphQL.
+//! The client of the shop: pages, throttling, user errors, failures, lost answers; and the embedded shop,
+//! which executes GraphQL.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Spans over OTLP, by the standard variables: a collector on a socket receives the nodes, tools and model calls.
+//! Spans over OTLP, by the standard variables: a collector on a socket receives the nodes, tools and model
+//! calls.
 
 use serde_json::Value;
 
