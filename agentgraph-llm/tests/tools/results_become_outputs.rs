@@ -91,14 +91,10 @@ async fn a_question_in_a_tool_stops_the_run_and_gets_its_answer() {
     assert_eq!(shop.paid, "paid");
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("the bank is closed")]
-struct Closed;
-
 /// A helper of a program, with the prelude's `Result`.
 async fn transfer(euros: u32) -> agentgraph::Result<String> {
     if euros > 100 {
-        return Err(Terminal::new(Closed).into());
+        return Err(Terminal::new("the bank is closed").into());
     }
     if euros > 10 {
         return Err("no such account".into());
