@@ -80,7 +80,7 @@ async fn run(State(agent): State<ShopAgent>, body: Body) -> Response {
     let request = match RunRequest::read(&read(body).await) {
         Ok(request) => request,
         Err(why) => {
-            let id = format!("task-{}", uuid::Uuid::new_v4());
+            let id = uuid::Uuid::new_v4().to_string();
             let frame = event(&ErrorFrame::unreadable(&why));
             return streamed(&id, Body::from(frame));
         }

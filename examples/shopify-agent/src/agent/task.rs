@@ -118,7 +118,7 @@ impl Running {
 impl ShopAgent {
     /// Begins a task. Its thread is stored when this returns, so that it can be cancelled from anywhere.
     pub async fn start(&self, request: RunRequest) -> RunningTask {
-        let id = format!("task-{}", uuid::Uuid::new_v4());
+        let id = uuid::Uuid::new_v4().to_string();
         let (frames, unread) = mpsc::channel(UNREAD_FRAMES);
         let cancel = CancellationToken::new();
         let mut events = self.call(self.graph.invoke(Turn::begin(request)), &id, &cancel).stream();
