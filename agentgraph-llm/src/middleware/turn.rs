@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use agentgraph::Ctx;
+use agentgraph::run::InterruptKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -276,10 +277,10 @@ impl Turn {
     /// As [`interrupt`](Turn::interrupt).
     pub fn interrupt_as<T: DeserializeOwned>(
         &self,
-        key: impl Into<String>,
+        key: impl Into<InterruptKey>,
         question: impl Serialize,
     ) -> Result<T> {
-        Ok(self.ctx()?.interrupt_as(key.into(), question)?)
+        Ok(self.ctx()?.interrupt_as(key, question)?)
     }
 }
 

@@ -80,7 +80,7 @@ async fn a_tool_call_limit_fails_or_ends() {
     let limit = || ToolCallLimit::per_run(1).unwrap().tool("work");
     let agent = |limit| Agent::new(model(vec![2])).tool(tool.clone()).middleware(limit).compile().unwrap();
     let error = agent(limit().above_limit(AboveLimit::Error)).invoke("go").await.unwrap_err();
-    assert!(format!("{error:?}").contains("CallLimit"), "{error:?}");
+    assert!(format!("{error:?}").contains("E_LLM_CALL_LIMIT"), "{error:?}");
 
     let ended =
         agent(limit().above_limit(AboveLimit::End)).invoke("go").await.unwrap().into_finished().unwrap();

@@ -25,21 +25,22 @@ fn printed(error: impl Into<agentgraph::BoxError>) -> String {
     format!("{:?}", error.into())
 }
 
-#[tokio::test]
-async fn a_graph_with_problems_prints_them() {
-    let graph = StateGraph::<Trip>::new().node("ask", ask).edge(START, "aks").compile();
-    let error = graph.map(drop).unwrap_err();
-    let line = error.problems()[0].place.unwrap().line();
-    let expected = format!(
-        "E_COMPILE: the graph has 1 problem\n  an `edge` names `aks`, which is not a node of this graph; did you mean \
-         `ask`? (agentgraph/tests/runs/errors_are_printed_as_their_messages.rs:{line})"
-    );
+#[test]
+fn a_graph_with_problems_prints_them() {
+    let compiled = || {
+        let graph =
+            StateGraph::<Trip>::new().node("ask", ask).edge(START, "ask").edge("ask", "aks").compile();
+        graph.map(drop).unwrap_err()
+    };
+    let error = compiled();
+    let problem = error.problems()[0].to_string();
+    assert!(problem.starts_with("an `edge` names `aks`"), "{problem}");
+    assert!(problem.contains("did you mean `ask`? (agentgraph/tests/runs/errors_are_printed"), "{problem}");
+    let expected = format!("E_COMPILE: the graph has 1 problem\n  {problem}");
     assert!(format!("{error:#?}").starts_with("CompileError {"), "{error:#?}");
     let as_error = Error::from(error);
     assert_eq!((as_error.code(), format!("{as_error:?}")), (Code::Compile, expected.clone()));
-
-    let graph = StateGraph::<Trip>::new().node("ask", ask).edge(START, "aks").compile();
-    assert_eq!(printed(graph.map(drop).unwrap_err()).lines().count(), expected.lines().count());
+    assert_eq!(printed(compiled()), expected);
 }
 
 #[tokio::test]
