@@ -96,13 +96,11 @@ async fn of_a_pass_too() {
         let saver = NotingSaver::memory();
         let graph = (0..steps).fold(DependencyGraph::<u32>::new(), |graph, n| {
             graph.node(format!("n{n}"), move |ctx: Ctx| async move {
-                Ok::<_, BoxError>(
-                    ctx.once("work", async {
-                        pending_for(n % 7).await;
-                        Ok(n)
-                    })
-                    .await?,
-                )
+                let work = async {
+                    pending_for(n % 7).await;
+                    Ok(n)
+                };
+                ctx.once("work", work).await
             })
         });
         let graph = graph.compile().unwrap().checkpointer(saver.clone());

@@ -84,7 +84,7 @@ async fn a_key_is_the_text_of_its_value() {
     let done = run_node(node(|ctx| async move {
         let number = ctx.once_for("x", 7_u64, value("1")).await?;
         let text = ctx.once_for("x", "7", value("2")).await?;
-        let owned = ctx.durable("x").key(&String::from("7")).run(|| value("3")).await?;
+        let owned = ctx.durable("x").key(String::from("7")).run(|| value("3")).await?;
         let other = ctx.durable("x").key(-7).run(|| value("4")).await?;
         Ok(vec![number, text, owned, other])
     }));
