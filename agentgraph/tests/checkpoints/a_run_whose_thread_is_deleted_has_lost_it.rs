@@ -31,7 +31,7 @@ async fn savers() -> Vec<(&'static str, Arc<dyn Checkpointer>)> {
     {
         let server = crate::postgres_server::PostgresServer::get();
         let saver = agentgraph::checkpoint::PostgresSaver::builder(server.url());
-        let saver = saver.schema(&server.fresh_schema()).connect().await.unwrap();
+        let saver = saver.schema(server.fresh_schema()).connect().await.unwrap();
         savers.push(("postgres", Arc::new(saver)));
     }
     savers

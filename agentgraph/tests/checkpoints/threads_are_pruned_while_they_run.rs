@@ -93,7 +93,7 @@ async fn a_long_run_in_a_file_keeps_few_checkpoints_and_a_small_file() {
 #[tokio::test]
 async fn a_long_run_in_postgres_keeps_few_checkpoints() {
     let server = crate::postgres_server::PostgresServer::get();
-    let saver = agentgraph::checkpoint::PostgresSaver::builder(server.url()).schema(&server.fresh_schema());
+    let saver = agentgraph::checkpoint::PostgresSaver::builder(server.url()).schema(server.fresh_schema());
     assert_is_bounded(Arc::new(saver.connect().await.unwrap()), Durability::Sync).await;
 }
 

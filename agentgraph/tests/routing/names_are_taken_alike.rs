@@ -1,5 +1,7 @@
 //! Names are taken alike: a `String`, a reference to one, a borrowed part of one and a literal, in every
 //! call that takes a name.
+// Borrowed names are what this file is about.
+#![allow(clippy::needless_borrows_for_generic_args)]
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ fn graphs_are_drawn_at_every_depth_with_ids_of_their_own() {
     let section = section.edge(START, "a \"b\" [c]").compile().unwrap();
     let graph = StateGraph::new()
         .node("plan", node)
-        .node("section", section.embed(|| Inner::update(), |_| Outer::update()))
+        .node("section", section.embed(Inner::update, |_| Outer::update()))
         .edge(START, "plan")
         .edge("plan", "section")
         .compile()
