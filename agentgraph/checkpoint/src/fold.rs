@@ -60,17 +60,41 @@ enum Base {
     Entries,
 }
 
-/// Items and their count.
+/// Items and their count. The bytes begin with room for the head of an array: a long list that was empty
+/// before need not be copied to become MessagePack.
 #[derive(Clone, Debug, Default)]
 struct List {
     count: u64,
     bytes: Vec<u8>,
 }
 
+/// The longest head of an array.
+const HEAD: usize = 5;
+
 impl List {
     fn add(&mut self, count: u64, items: &[u8]) {
         self.count = self.count.saturating_add(count);
+        if self.bytes.is_empty() {
+            self.bytes.resize(HEAD, 0);
+        }
         self.bytes.extend_from_slice(items);
+        // Right before the items, as it may be shorter.
+        let head = array(self.count, &[]);
+        self.bytes[HEAD - head.len()..HEAD].copy_from_slice(&head);
+    }
+
+    fn items(&self) -> &[u8] {
+        self.bytes.get(HEAD..).unwrap_or_default()
+    }
+
+    /// Its MessagePack, if there are items.
+    fn as_array(&self) -> Option<&[u8]> {
+        let head = match self.count {
+            0..=0xf => 1,
+            0x10..=0xffff => 3,
+            _ => HEAD,
+        };
+        self.bytes.get(HEAD - head..)
     }
 }
 
@@ -349,7 +373,7 @@ impl Field {
             if let Some(length) = cut {
                 list.truncate(*length);
             }
-            list.append(appended.count, &appended.bytes)?;
+            list.append(appended.count, appended.items())?;
         }
         Ok(list)
     }
@@ -364,8 +388,11 @@ impl Field {
             // A list that only grew is not split into items.
             Base::Value(value, _) if self.is_plain() && self.has_no_keys() => {
                 let (count, items) = split_array(value)?;
-                let List { count: more, bytes } = &self.last.appended;
-                Ok(Value::of(array(count.saturating_add(*more), &[items, bytes])))
+                let more = &self.last.appended;
+                match more.as_array() {
+                    Some(bytes) if count == 0 && items.is_empty() => Ok(Value::Bytes(Cow::Borrowed(bytes))),
+                    _ => Ok(Value::of(array(count.saturating_add(more.count), &[items, more.items()]))),
+                }
             }
             Base::Value(..) | Base::List(_) => Ok(Value::of(self.items()?.to_array())),
             Base::Keyed => {
@@ -424,7 +451,7 @@ impl Field {
             if appended.count > 0 {
                 begin(Op::Append, bytes);
                 uint(bytes, appended.count);
-                bin(bytes, &appended.bytes);
+                bin(bytes, appended.items());
             }
         }
         for (key, item) in &self.keyed.items {

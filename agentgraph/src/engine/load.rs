@@ -78,7 +78,7 @@ impl<S> RestoredState<S> {
 pub(crate) async fn replay<S: State>(
     persistence: &Persistence<S>,
     place: Place<'_>,
-    tail: &Tail,
+    tail: &mut Tail,
 ) -> Result<Replay, Error> {
     replay_from(&*persistence.saver, place, tail).await
 }
@@ -87,7 +87,7 @@ pub(crate) async fn replay<S: State>(
 pub(crate) async fn replay_from(
     saver: &dyn Checkpointer,
     place: Place<'_>,
-    tail: &Tail,
+    tail: &mut Tail,
 ) -> Result<Replay, Error> {
     let mut replayed = Replay {
         id: CheckpointId::default(),
@@ -98,7 +98,8 @@ pub(crate) async fn replay_from(
         since_full: 0,
         deltas: 0,
     };
-    for row in &tail.rows {
+    // Each row is freed when it has been applied: the values that are decoded next take its memory.
+    for row in std::mem::take(&mut tail.rows) {
         apply_row(&mut replayed, row.id, row.kind, &row.record)
             .map_err(|error| unreadable(place, row.id, error))?;
         replayed.replay += row.record.len() as u64;

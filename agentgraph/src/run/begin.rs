@@ -89,8 +89,8 @@ impl<'a, S: State> FoundThread<'a, S> {
         let found = match (persistence.saver.get(place, from).await?, from) {
             (None, None) => None,
             (None, Some(from)) => return Err(unknown_checkpoint(place, from)),
-            (Some(tail), _) => {
-                let replayed = replay(persistence, place, &tail).await?;
+            (Some(mut tail), _) => {
+                let replayed = replay(persistence, place, &mut tail).await?;
                 let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
                 let number = replayed.id.step.saturating_add(replayed.header.ahead);
                 let order = match forks {

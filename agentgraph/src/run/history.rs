@@ -246,10 +246,10 @@ impl<S: State> Walk<S> {
         let fit = PAGE_BYTES / (bytes / rows.len()).max(1);
         self.size = (2 * self.size).min(fit).clamp(1, PAGES.end);
         // The oldest one is read as a checkpoint; the others follow from it row by row.
-        let tail = persistence.saver.get(place, Some(oldest)).await?.unwrap_or_default();
+        let mut tail = persistence.saver.get(place, Some(oldest)).await?.unwrap_or_default();
         let fields = bytes + tail.rows.iter().map(|row| row.record.len()).sum::<usize>();
         let halves = fields.saturating_mul(rows.len()) > COPIES;
-        let replayed = replay(persistence, place, &tail).await?;
+        let replayed = replay(persistence, place, &mut tail).await?;
         if let Some(parent) = parent(&replayed) {
             let before = parent.step.checked_add(1);
             let may_be_last = parent.branch != oldest.branch;

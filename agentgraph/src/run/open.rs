@@ -73,11 +73,11 @@ impl<C: State> AnyGraph for Callee<C> {
         call: TaskId,
     ) -> Result<Open, Error> {
         let mut found = Open::default();
-        let Some(tail) = saver.get(place, None).await? else { return Ok(found) };
+        let Some(mut tail) = saver.get(place, None).await? else { return Ok(found) };
         let header = Header::of_rows(place, &tail.rows)?;
         let id = tail.rows.last().map(|row| row.id).unwrap_or_default();
         if header.call.is_some_and(|stored| stored.task == call) {
-            found.refused = self.check(saver, place, &header, &tail).await.err();
+            found.refused = self.check(saver, place, &header, &mut tail).await.err();
         }
         if header.next.is_empty() || header.call.is_none_or(|stored| stored.task != call) {
             return Ok(found);
@@ -117,7 +117,7 @@ impl<C: State> Callee<C> {
         saver: &dyn Checkpointer,
         place: Place<'_>,
         header: &Header,
-        tail: &Tail,
+        tail: &mut Tail,
     ) -> Result<(), Error> {
         let core = &self.graph.core;
         check_kept_states(core, place, &header.eager.kept)?;

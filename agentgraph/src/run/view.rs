@@ -141,8 +141,8 @@ pub(crate) async fn state<S: State>(
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
     persistence.settle(thread).await;
     let place = persistence.place(thread);
-    let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
-    let replayed = replay(persistence, place, &tail).await?;
+    let Some(mut tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
+    let replayed = replay(persistence, place, &mut tail).await?;
     let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
     let in_a_pass = graph.driver.is_some() && !checkpoint.next.is_empty();
     if !tail.writes.is_empty()
@@ -163,8 +163,8 @@ pub(crate) async fn state_at<S: State>(
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
     persistence.settle(thread).await;
     let place = persistence.place(thread);
-    let Some(tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
-    let replayed = replay(persistence, place, &tail).await?;
+    let Some(mut tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
+    let replayed = replay(persistence, place, &mut tail).await?;
     let mut found = checkpoint(graph, persistence, place, &replayed)?;
     (found.failures, found.steps) =
         failures_and_steps(graph, persistence, place, &replayed, &tail.writes).await?;
@@ -179,8 +179,8 @@ pub(crate) async fn topology_at<S: State>(
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
     persistence.settle(thread).await;
     let place = persistence.place(thread);
-    let Some(tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
-    let header = replay(persistence, place, &tail).await?.header;
+    let Some(mut tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
+    let header = replay(persistence, place, &mut tail).await?.header;
     let mut gone = Vec::new();
     let edited = RunGraph::restore(&graph.core, &header, &mut gone);
     if gone.is_empty() { Ok(Some(GraphTopology::of(&edited))) } else { Err(graph_changed(place, gone)) }

@@ -100,3 +100,24 @@ fn a_folded_list_does_not_depend_on_the_grouping_of_its_records() {
     let all = (proptest::collection::vec(any::<u16>(), 0..8), proptest::collection::vec(moves(), 0..6));
     proptest!(config, |((base, records) in all)| is_the_list(&base, &records));
 }
+
+/// The head of an array has three lengths, and the value is read in place.
+#[test]
+fn a_list_that_only_grew_is_its_own_messagepack() {
+    for length in [1_u32, 15, 16, 65_535, 65_536] {
+        let mut writer = DeltaWriter::new(1);
+        writer.set(&Vec::<bool>::new()).unwrap();
+        let full = writer.bytes().to_vec();
+        let list = vec![true; length as usize];
+        let (one, rest) = list.split_at(1);
+        let parts = [one, rest].map(|items| {
+            let mut writer = DeltaWriter::new(1);
+            writer.append(items).unwrap();
+            writer.bytes().to_vec()
+        });
+        let folded = folded(&[&full, &parts[0], &parts[1]]);
+        let value = folded.value(0).unwrap();
+        let Value::Bytes(std::borrow::Cow::Borrowed(bytes)) = value else { panic!("a copy of {length}") };
+        assert_eq!(bytes, rmp_serde::to_vec(&list).unwrap(), "{length}");
+    }
+}

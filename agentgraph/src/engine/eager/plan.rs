@@ -128,9 +128,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
                 },
                 (Some(id), None) => {
                     let tail = persistence.saver.get(place, Some(id)).await?;
-                    let tail = tail
+                    let mut tail = tail
                         .ok_or_else(|| unknown_read(place, id, self.position.graph.name(activation.node)))?;
-                    let replayed = replay(&persistence, place, &tail).await?;
+                    let replayed = replay(&persistence, place, &mut tail).await?;
                     Arc::new(restore(&self.position.graph, &persistence, place, &replayed)?.state)
                 }
             };

@@ -55,8 +55,8 @@ impl<C: State> ChildCall<'_, C> {
         thread: &str,
     ) -> Result<CallGround<C>, Error> {
         let place = persistence.place(thread);
-        let Some(tail) = persistence.saver.get(place, None).await? else { return Ok(CallGround::default()) };
-        let newest = replay(persistence, place, &tail).await?;
+        let Some(mut tail) = persistence.saver.get(place, None).await? else { return Ok(CallGround::default()) };
+        let newest = replay(persistence, place, &mut tail).await?;
         let own = is_of(&newest, self.call);
         if own || !self.call.is_named {
             let found = Some(self.restore_run(persistence, place, newest, tail)?);
@@ -82,8 +82,8 @@ impl<C: State> ChildCall<'_, C> {
             None => None,
             Some(named) => {
                 let tail = persistence.saver.get(place, Some(named)).await?;
-                let tail = tail.ok_or_else(|| missing_checkpoint(place, named))?;
-                let replayed = replay(persistence, place, &tail).await?;
+                let mut tail = tail.ok_or_else(|| missing_checkpoint(place, named))?;
+                let replayed = replay(persistence, place, &mut tail).await?;
                 Some(self.restore_run(persistence, place, replayed, tail)?)
             }
         };
