@@ -1,6 +1,8 @@
 //! Chromium, driven over WebDriver.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -22,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Browser {
     pub(crate) client: Client,
     driver: Child,
+    /// Where the driver listens, and the id of its session.
+    session: (String, String),
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -30,6 +34,7 @@ impl Browser {
         let turn = TURN.lock().await;
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
+            .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -58,7 +63,8 @@ impl Browser {
         let client =
             client.capabilities(capabilities).connect(&format!("http://127.0.0.1:{port}")).await.unwrap();
         client.goto(url).await.unwrap();
-        Browser { client, driver, _turn: turn }
+        let id = client.session_id().await.unwrap().unwrap();
+        Browser { client, driver, session: (format!("127.0.0.1:{port}"), id), _turn: turn }
     }
 
     pub(crate) async fn script(&self, script: &str) -> Value {
@@ -122,19 +128,27 @@ impl Browser {
 }
 
 impl Drop for Browser {
+    /// Closes the session, which ends its browser, and waits for that: a driver that is only told to end
+    /// leaves the browser behind. Then ends the driver with what is left of its group.
     fn drop(&mut self) {
-        // A driver that is told to end closes its browsers; one that is killed leaves them.
+        let (driver, id) = &self.session;
+        let close = || -> std::io::Result<()> {
+            let mut connection = TcpStream::connect(driver)?;
+            connection.set_read_timeout(Some(Duration::from_secs(10)))?;
+            write!(
+                connection,
+                "DELETE /session/{id} HTTP/1.1\r\nHost: {driver}\r\nConnection: close\r\n\r\n"
+            )?;
+            connection.read_to_end(&mut Vec::new()).map(drop)
+        };
+        let closed = close();
         if let Some(id) = self.driver.id().try_into().ok().and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+            let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
         }
-        for _ in 0..100 {
-            if matches!(self.driver.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let _ = self.driver.kill();
         let _ = self.driver.wait();
+        if let Err(error) = closed {
+            eprintln!("the browser was not closed: {error}");
+        }
     }
 }
 
