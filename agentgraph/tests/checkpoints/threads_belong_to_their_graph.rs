@@ -55,35 +55,56 @@ struct Letter {
     stamps: Vec<u32>,
 }
 
+async fn asks(ctx: Ctx) -> Result<()> {
+    Ok(ctx.interrupt(())?)
+}
+
+/// Two programs of one graph, whose states have other fields.
+fn letters(eager: bool) -> StateGraph<Letter> {
+    let graph = StateGraph::new().node("first", nothing).node("stamp", async || Letter::update().stamps([1]));
+    let graph = graph.node("asks", asks).edge(START, "first").edge("first", "stamp").edge("first", "asks");
+    if eager { graph.eager() } else { graph }
+}
+
+fn mails(eager: bool) -> StateGraph<Mail> {
+    let graph = StateGraph::new().node("first", nothing).node("stamp", nothing).node("asks", asks);
+    let graph = graph.edge(START, "first").edge("first", "stamp").edge("first", "asks");
+    if eager { graph.eager() } else { graph }
+}
+
+async fn unknown(graph: StateGraph<Mail>, saver: &Arc<MemorySaver>) -> Vec<String> {
+    let graph = graph.compile().unwrap().checkpointer(Arc::clone(saver));
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!(state.values.text, "Ada");
+    assert!(format!("{state:?}").contains("unknown_fields"));
+    state.unknown_fields
+}
+
 #[tokio::test]
 async fn a_state_names_the_stored_fields_that_the_graph_does_not_have() {
-    async fn asks(ctx: Ctx) -> Result<()> {
-        Ok(ctx.interrupt(())?)
-    }
     for eager in [false, true] {
         let saver = Arc::new(MemorySaver::new());
-        let graph = StateGraph::new().node("stamp", async || Letter::update().stamps([1]));
-        let graph = graph.node("asks", asks).edge(START, "stamp").edge(START, "asks");
-        let graph = if eager { graph.eager() } else { graph };
-        let graph = graph.compile().unwrap().checkpointer(Arc::clone(&saver));
-        graph.invoke(Letter::update().text("Ada").extra("!")).thread("t").await.unwrap();
+        let graph = letters(eager).compile().unwrap().checkpointer(Arc::clone(&saver));
+        graph.invoke(Letter::update().text("Ada")).thread("t").await.unwrap();
         assert!(graph.state("t").await.unwrap().unwrap().unknown_fields.is_empty());
-        let now = || {
-            let now = StateGraph::<Mail>::new().node("stamp", nothing).node("asks", nothing);
-            let now = now.edge(START, "stamp").edge(START, "asks");
-            if eager { now.eager() } else { now }
-        };
-        let unknown = async |graph: StateGraph<Mail>| {
-            let state = graph.compile().unwrap().checkpointer(Arc::clone(&saver)).state("t").await;
-            let state = state.unwrap().unwrap();
-            assert_eq!(state.values.text, "Ada");
-            assert!(format!("{state:?}").contains("unknown_fields"));
-            state.unknown_fields
-        };
-        assert_eq!(unknown(now()).await, ["extra", "stamps"], "those of a finished task, too");
-        assert_eq!(unknown(now().keeps_unknown_fields()).await, ["extra", "stamps"]);
-        assert_eq!(unknown(now().drops("extra")).await, ["stamps"]);
-        let now = now().compile().unwrap().checkpointer(Arc::clone(&saver));
-        assert_eq!(now.history("t").await.unwrap().last().unwrap().unknown_fields, ["extra"]);
+        assert_eq!(unknown(mails(eager), &saver).await, ["extra", "stamps"]);
+        assert_eq!(unknown(mails(eager).keeps_unknown_fields(), &saver).await, ["extra", "stamps"]);
+        assert_eq!(unknown(mails(eager).drops("extra"), &saver).await, ["stamps"]);
+        let mails = mails(eager).compile().unwrap().checkpointer(Arc::clone(&saver));
+        assert_eq!(mails.history("t").await.unwrap().last().unwrap().unknown_fields, ["extra", "stamps"]);
+        let error = mails.resume(()).thread("t").await.unwrap_err();
+        assert_eq!(error.code(), Code::GraphChanged);
     }
+}
+
+#[tokio::test]
+async fn fields_of_a_finished_task_that_is_not_committed_count() {
+    let saver = Arc::new(MemorySaver::new());
+    let before = mails(false).compile().unwrap().checkpointer(Arc::clone(&saver));
+    before.invoke(Mail::update().text("Ada")).thread("t").max_supersteps(1).await.unwrap();
+    let newer = letters(false).compile().unwrap().checkpointer(Arc::clone(&saver));
+    newer.proceed().thread("t").await.unwrap();
+    assert_eq!(unknown(mails(false), &saver).await, ["stamps"]);
+    assert_eq!(before.resume(()).thread("t").await.unwrap_err().code(), Code::GraphChanged);
+    assert!(unknown(mails(false).drops("stamps"), &saver).await.is_empty());
 }
