@@ -55,7 +55,9 @@ impl<C: State> ChildCall<'_, C> {
         thread: &str,
     ) -> Result<CallGround<C>, Error> {
         let place = persistence.place(thread);
-        let Some(mut tail) = persistence.saver.get(place, None).await? else { return Ok(CallGround::default()) };
+        let Some(mut tail) = persistence.saver.get(place, None).await? else {
+            return Ok(CallGround::default());
+        };
         let newest = replay(persistence, place, &mut tail).await?;
         let own = is_of(&newest, self.call);
         if own || !self.call.is_named {
