@@ -274,10 +274,12 @@ impl<S: State> CallPlan<S> {
         let cancel = cancel.as_ref();
         let TakenThread { mut lease, replaces } = match self.keeping.when_busy {
             WhenBusy::Queue => unless_cancelled(&name, cancel, leases.wait_for(&name)).await?,
-            WhenBusy::Refuse => {
-                let taken = unless_cancelled(&name, cancel, leases.take_free(&name)).await?;
-                taken.ok_or_else(|| busy(&name))?
-            }
+            WhenBusy::Refuse => match leases.take(&name).await? {
+                Some(taken) => taken,
+                None => unless_cancelled(&name, cancel, leases.take_free(&name))
+                    .await?
+                    .ok_or_else(|| busy(&name))?,
+            },
             WhenBusy::Replace | WhenBusy::RollBack => match leases.take(&name).await? {
                 Some(taken) => taken,
                 None => {

@@ -21,20 +21,18 @@ struct Work {
 
 /// The savers, and their names.
 async fn savers() -> Vec<(&'static str, Arc<dyn Checkpointer>)> {
-    let mut savers: Vec<(&str, Arc<dyn Checkpointer>)> = vec![
+    vec![
         ("memory", Arc::new(MemorySaver::new())),
         ("without leases", Arc::new(WithoutLeases(MemorySaver::new()))),
-    ];
-    #[cfg(feature = "sqlite")]
-    savers.push(("sqlite", Arc::new(agentgraph::checkpoint::SqliteSaver::in_memory().unwrap())));
-    #[cfg(feature = "postgres")]
-    {
-        let server = crate::postgres_server::PostgresServer::get();
-        let saver = agentgraph::checkpoint::PostgresSaver::builder(server.url());
-        let saver = saver.schema(server.fresh_schema()).connect().await.unwrap();
-        savers.push(("postgres", Arc::new(saver)));
-    }
-    savers
+        #[cfg(feature = "sqlite")]
+        ("sqlite", Arc::new(agentgraph::checkpoint::SqliteSaver::in_memory().unwrap())),
+        #[cfg(feature = "postgres")]
+        ("postgres", {
+            let server = crate::postgres_server::PostgresServer::get();
+            let saver = agentgraph::checkpoint::PostgresSaver::builder(server.url());
+            Arc::new(saver.schema(server.fresh_schema()).connect().await.unwrap())
+        }),
+    ]
 }
 
 /// Who deletes the thread.

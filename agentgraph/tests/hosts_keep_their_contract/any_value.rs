@@ -20,8 +20,10 @@ pub enum AnyValue {
 }
 
 impl AnyValue {
+    /// Leaves out the checksum of bytes that are stored as they are.
     pub fn read(bytes: &[u8]) -> Self {
-        rmp_serde::from_slice(bytes).unwrap()
+        let value = if bytes.first() == Some(&0xd6) { &bytes[6..] } else { bytes };
+        rmp_serde::from_slice(value).unwrap()
     }
 
     pub fn write(&self) -> Vec<u8> {

@@ -187,7 +187,7 @@ async fn wherever_the_run_is_stopped_a_refused_answer_never_counts() {
             while !stopped(kind, durability, polls, None).await {
                 polls += 1;
             }
-            assert!(polls > 3, "{kind}, {durability:?}: {polls}");
+            assert!(polls > 2, "{kind}, {durability:?}: {polls}");
             let mut writes = 0;
             while !stopped(kind, durability, u32::MAX, Some(writes)).await {
                 writes += 1;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::engine::call::answers::Answers;
 use crate::engine::call::edit::Edit;
-use crate::engine::stored::to_bytes;
+use crate::engine::stored::{from_bytes, to_bytes};
 use crate::error::{Code, Error};
 use crate::node::host::Blob;
 use crate::policy::Siblings;
@@ -16,7 +16,6 @@ use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::state::{State, StoredState};
 use crate::words::{Budget, InterruptId, View, Views};
-use agentgraph_checkpoint::delta::decode;
 
 /// What a caller asks of a thread: a call with its settings, as a serde value without the types of the state.
 /// A compact format such as MessagePack keeps it small.
@@ -356,7 +355,7 @@ impl SentEdit {
 
 /// The input of a pass from its bytes.
 pub(super) fn pass_input<I: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<I, Error> {
-    decode(bytes).map_err(|error| {
+    from_bytes(bytes).map_err(|error| {
         Error::new(Code::BadInput, format!("the input of the pass does not have the graph's type: {error}"))
     })
 }
