@@ -172,7 +172,8 @@ pub mod checkpoint {
     #[doc(inline)]
     pub use agentgraph_checkpoint::*;
 
-    // A glob hides items without their feature from the compiler, which names the feature of those listed here.
+    // A glob hides items without their feature from the compiler, which names the feature of those listed
+    // here.
     #[cfg(feature = "conformance")]
     #[doc(inline)]
     pub use agentgraph_checkpoint::conformance;

@@ -13,8 +13,8 @@ pub use crate::{
 #[cfg(not(feature = "sqlite"))]
 pub use without_sqlite::SqliteSaver;
 
-/// Stands for the saver without its feature. The compiler does not look behind `prelude::*` for items that are
-/// configured out: it would call the saver undeclared.
+/// Stands for the saver without its feature. The compiler does not look behind `prelude::*` for items that
+/// are configured out: it would call the saver undeclared.
 #[cfg(not(feature = "sqlite"))]
 mod without_sqlite {
     use std::future::{Ready, ready};

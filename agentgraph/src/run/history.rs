@@ -1,8 +1,9 @@
 //! The history of a thread: its checkpoints, newest first, one state at a time.
 //!
-//! Rows are changes, which are read forwards, and a history goes backwards. So a page of rows is halved: the
-//! older half keeps a copy of the fields at its start, the newer half goes on from there, and so on. Of a page
-//! of *n* rows there are never more than *log n* copies, which share the values that the rows do not change.
+//! Rows are changes, which are read forwards, and a history goes backwards. So a page of rows is halved:
+//! the older half keeps a copy of the fields at its start, the newer half goes on from there, and so on. Of a
+//! page of *n* rows there are never more than *log n* copies, which share the values that the rows do not
+//! change.
 //! If the state is small, there is a copy for each row, and each row is applied once.
 
 use std::future::{Future, IntoFuture};

@@ -204,12 +204,12 @@ impl<S: State> CompiledGraph<S> {
         Prune::new(self.clone(), retention)
     }
 
-    /// Prunes threads automatically: while a run goes on and at the end of a call, whenever enough checkpoints
-    /// were made since the last time. Call it after [`checkpointer`](Self::checkpointer).
+    /// Prunes threads automatically: while a run goes on and at the end of a call, whenever enough
+    /// checkpoints were made since the last time. Call it after [`checkpointer`](Self::checkpointer).
     ///
-    /// Between two prunings a thread has at most about twice the checkpoints that the policy keeps, or 32 more; if
-    /// its state is large, as many as have the bytes of the state. The records of a subgraph stay until its call
-    /// has ended.
+    /// Between two prunings a thread has at most about twice the checkpoints that the policy keeps, or 32
+    /// more; if its state is large, as many as have the bytes of the state. The records of a subgraph stay
+    /// until its call has ended.
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -266,9 +266,9 @@ impl<S: State> CompiledGraph<S> {
     /// copy first.
     ///
     /// # Errors
-    /// [`Code::UnknownThread`] if `from` does not exist; [`Code::ThreadExists`] if `to` contains anything but an
-    /// incomplete copy, also if that is only pending writes; [`Code::ThreadBusy`] if a run is active on `to`;
-    /// without a checkpointer; if the store fails.
+    /// [`Code::UnknownThread`] if `from` does not exist; [`Code::ThreadExists`] if `to` contains anything but
+    /// an incomplete copy, also if that is only pending writes; [`Code::ThreadBusy`] if a run is active on
+    /// `to`; without a checkpointer; if the store fails.
     pub async fn copy_thread(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;

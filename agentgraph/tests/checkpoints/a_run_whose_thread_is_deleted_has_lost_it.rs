@@ -1,5 +1,5 @@
-//! A run whose thread is deleted ends with `E_LEASE_LOST`, whoever deletes it and whenever, and leaves nothing
-//! behind.
+//! A run whose thread is deleted ends with `E_LEASE_LOST`, whoever deletes it and whenever, and leaves
+//! nothing behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -167,7 +167,9 @@ async fn a_migration_distinguishes_updates_from_states_and_keeps_overwrites() {
     };
     let graph = builder().schema_version(1).migration(0, note_fields).compile().unwrap().checkpointer(saver);
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.notes, [note("anew")]);
-    let seen = seen.lock().unwrap().clone();
+    let mut seen = seen.lock().unwrap().clone();
+    // The update is read twice: its value, and whether the state has all its fields.
+    seen.dedup();
     let all = ["price", "notes", "secret"].map(str::to_owned).to_vec();
     assert_eq!(seen, [(false, all), (true, vec!["notes".to_owned()])]);
 }

@@ -2,28 +2,37 @@
 //! leases in it.
 #![cfg(all(feature = "encryption", feature = "sqlite"))]
 
+use std::sync::Arc;
+
 use agentgraph::checkpoint::store::{EncryptedStore, MemoryStore, Namespace, SqliteStore, StoreExt};
 use agentgraph::checkpoint::{EncryptedSaver, EncryptionKey, KeyRing};
 use agentgraph::prelude::*;
 use agentgraph::run::WhenBusy;
 use agentgraph::{Code, Store};
 use futures_util::StreamExt;
-use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 
 use crate::sqlite_folder::Folder;
 
-#[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+#[derive(State, Clone, Debug, Default)]
 struct Chat {
     #[reduce(append)]
     said: Vec<String>,
 }
 
-async fn ask(ctx: Ctx) -> Result<ChatUpdate> {
-    Ok(Chat::update().said([ctx.interrupt::<String>("more?")?]))
+/// Ends the runs that have an answer.
+type Gate = Arc<Notify>;
+
+async fn ask(ctx: Ctx, gate: Dep<Gate>) -> Result<ChatUpdate> {
+    let answer = ctx.interrupt::<String>("more?")?;
+    ctx.emit("answered").await?;
+    gate.notified().await;
+    Ok(Chat::update().said([answer]))
 }
 
-fn graph(saver: impl Checkpointer) -> Result<CompiledGraph<Chat>> {
-    Ok(StateGraph::new().node("ask", ask).edge(START, "ask").compile()?.checkpointer(saver))
+fn graph(saver: impl Checkpointer, gate: &Gate) -> Result<CompiledGraph<Chat>> {
+    let graph = StateGraph::new().dep(Arc::clone(gate)).node("ask", ask).edge(START, "ask");
+    Ok(graph.compile()?.checkpointer(saver))
 }
 
 fn keys() -> KeyRing {
@@ -33,16 +42,21 @@ fn keys() -> KeyRing {
 /// Two graphs on two clones: the second one continues the thread of the first, waits for its lease, and is
 /// woken by its release.
 async fn check_saver(saver: impl Checkpointer + Clone) -> Result<()> {
-    let (first, second) = (graph(saver.clone())?, graph(saver)?);
+    let gate = Gate::default();
+    let (first, second) = (graph(saver.clone(), &gate)?, graph(saver, &gate)?);
     first.invoke(Chat::update().said(["tea"])).thread("t").await?;
     assert_eq!(second.waiting().await?.len(), 1);
 
     let mut running = first.resume("milk").thread("t").stream();
-    running.next().await.expect("an event");
+    running.next().await.expect("the node is running");
     let refused = second.invoke(Chat::update()).thread("t").await.unwrap_err();
     assert_eq!(refused.code(), Code::ThreadBusy);
     let queued = second.invoke(Chat::update().said(["sugar"])).thread("t").when_busy(WhenBusy::Queue);
-    let ((), queued) = tokio::join!(async { while running.next().await.is_some() {} }, queued);
+    let end = async {
+        gate.notify_one();
+        while running.next().await.is_some() {}
+    };
+    let ((), queued) = tokio::join!(end, queued);
     assert_eq!(queued?.output().said, ["tea", "milk", "sugar"]);
     Ok(())
 }

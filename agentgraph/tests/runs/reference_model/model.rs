@@ -226,8 +226,9 @@ impl<'a> Model<'a> {
             Some(id) => self.stored.iter().position(|checkpoint| checkpoint.id == id),
         };
         let left = (self.left.clone(), self.break_reported);
-        let forks = at != self.head;
-        self.load(at, act);
+        // A call that names a checkpoint begins a branch, but for an edit of the newest one.
+        let forks = at != self.head || (act.at.is_some() && !matches!(act.action, Action::Edit(_)));
+        self.load(at, act, forks);
         let end = self.perform(act, forks);
         if !self.has_committed && forks {
             (self.left, self.break_reported) = left;
@@ -242,15 +243,15 @@ impl<'a> Model<'a> {
         ActResult { end, output, coins: coins.then_some(self.spent.coins) }
     }
 
-    fn load(&mut self, at: Option<usize>, act: &Act) {
+    fn load(&mut self, at: Option<usize>, act: &Act, forks: bool) {
         self.items.clear();
         (self.round, self.now) = (act.round, act.now);
         (self.has_committed, self.drains, self.step) = (false, false, 0);
-        if at != self.head {
+        if forks {
             self.left.clear();
             self.break_reported = false;
         }
-        let abandons = at != self.head || matches!(act.action, Action::Invoke(_));
+        let abandons = forks || matches!(act.action, Action::Invoke(_));
         self.base = at;
         let Some(checkpoint) = at.map(|at| self.stored[at].clone()) else { return };
         if abandons {
