@@ -91,12 +91,12 @@ use queue::{Outcome, Progress, Queue, Ticket};
 /// # Sharing
 ///
 /// Graphs of one process should share one saver, a clone of which is another handle of it: commits of runs
-/// that store at the same time become one transaction. Several savers and several processes may open one file
-/// if it is on a local disk (WAL does not work over network file systems). A saver that finds the file locked sleeps and tries again until
-/// [`busy_timeout`](SqliteSaverBuilder::busy_timeout) has passed, so its calls need a tokio runtime with
-/// time enabled. A statement blocks the thread of the executor: about 10 us for a small record, 1 to 10 ms
-/// for one of a megabyte, and a few milliseconds each time SQLite moves 1000 pages from the log into the
-/// file.
+/// that store at the same time become one transaction. Several savers and several processes may open one
+/// file if it is on a local disk (WAL does not work over network file systems). A saver that finds the file
+/// locked sleeps and tries again until [`busy_timeout`](SqliteSaverBuilder::busy_timeout) has passed, so
+/// its calls need a tokio runtime with time enabled. A statement blocks the thread of the executor: about
+/// 10 us for a small record, 1 to 10 ms for one of a megabyte, and a few milliseconds each time SQLite
+/// moves 1000 pages from the log into the file.
 ///
 /// # Leases
 ///
