@@ -10,7 +10,7 @@ use crate::tool::{StateType, ToolCall, ToolError};
 /// A value that a [`#[tool]`](macro@crate::tool) gets from its call. It is not in the schema, so no model can
 /// give it.
 ///
-/// `Ctx`, `ToolCall`, `Snapshot<S>`, `Arc<dyn Store>` and `CallContext<T>` are known by their names. A
+/// `Ctx`, `ToolCall`, `Snapshot<S>`, `Session<T>`, `Arc<dyn Store>` and `CallContext<T>` are known by their names. A
 /// `Session<T>` and a type of your own are marked with `#[inject]`:
 ///
 /// ```
@@ -43,7 +43,7 @@ use crate::tool::{StateType, ToolCall, ToolError};
 #[diagnostic::on_unimplemented(
     message = "a tool cannot get a `{Self}` from its call",
     label = "not a value of the call",
-    note = "a call has `Ctx`, `ToolCall`, `Snapshot<S>`, `Arc<dyn Store>`, `CallContext<T>`, or your own types that implement `FromToolCall`",
+    note = "a call has `Ctx`, `ToolCall`, `Snapshot<S>`, `Session<T>`, `Arc<dyn Store>`, `CallContext<T>`, or your own types that implement `FromToolCall`",
     note = "a value that the program owns goes into a `FnTool` with a closure, or into the `CallContext` of the run"
 )]
 pub trait FromToolCall: Sized + Send {
