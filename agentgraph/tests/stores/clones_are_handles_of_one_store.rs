@@ -25,7 +25,7 @@ type Gate = Arc<Notify>;
 
 async fn ask(ctx: Ctx, gate: Dep<Gate>) -> Result<ChatUpdate> {
     let answer = ctx.interrupt::<String>("more?")?;
-    ctx.emit("answered").await?;
+    ctx.emit("answered").await;
     gate.notified().await;
     Ok(Chat::update().said([answer]))
 }
