@@ -163,7 +163,7 @@ pub mod workflow;
 ///
 /// | items | feature of `agentgraph` |
 /// |---|---|
-/// | [`MemorySaver`](crate::MemorySaver), [`Checkpointer`](crate::Checkpointer) and its extensions | none |
+/// | [`MemorySaver`], [`Checkpointer`] and its extensions | none |
 /// | `SqliteSaver`, `SqliteSaverBuilder`, `Synchronous` | `sqlite` |
 /// | `PostgresSaver`, `PostgresSaverBuilder` | `postgres` |
 /// | `EncryptedSaver`, `EncryptionKey`, `KeyRing` | `encryption` |
@@ -196,7 +196,7 @@ pub mod checkpoint {
 ///
 /// | items | feature of `agentgraph` |
 /// |---|---|
-/// | [`MemoryStore`](store::MemoryStore), [`Store`](crate::Store), [`StoreExt`](store::StoreExt) | none |
+/// | [`MemoryStore`](store::MemoryStore), [`Store`], [`StoreExt`](store::StoreExt) | none |
 /// | `SqliteStore`, `SqliteStoreBuilder` | `sqlite` |
 /// | `PostgresStore`, `PostgresStoreBuilder` | `postgres` |
 /// | `EncryptedStore` | `encryption` |

@@ -294,11 +294,15 @@ impl RunLease {
         if refused.node().is_some() || matches!(refused.code(), Code::Store | Code::LeaseLost) {
             return refused;
         }
+        // A commit on a checkpoint that is gone shows a deletion without leases, and one that began before the
+        // thread was taken and became visible after it.
+        if refused.code() == Code::Stale
+            && matches!(self.saver.get(Place::root(&self.thread), None).await, Ok(None))
+        {
+            return lease_lost(&self.thread).into();
+        }
         if self.fence == 0 {
-            // Without leases, a commit on a checkpoint that is gone shows it.
-            let is_gone = refused.code() == Code::Stale
-                && matches!(self.saver.get(Place::root(&self.thread), None).await, Ok(None));
-            return if is_gone { lease_lost(&self.thread).into() } else { refused };
+            return refused;
         }
         let length = self.renewal.as_ref().map_or(ENDLESS, |renewal| renewal.length);
         let until = after(self.services.now(), length);
