@@ -294,8 +294,8 @@ impl RunLease {
         if refused.node().is_some() || matches!(refused.code(), Code::Store | Code::LeaseLost) {
             return refused;
         }
-        // A commit on a checkpoint that is gone shows a deletion without leases, and one that began before the
-        // thread was taken and became visible after it.
+        // A commit on a checkpoint that is gone shows a deletion without leases, and one that began before
+        // the thread was taken and became visible after it.
         if refused.code() == Code::Stale
             && matches!(self.saver.get(Place::root(&self.thread), None).await, Ok(None))
         {
