@@ -10,7 +10,7 @@ use crate::tool::{StateType, ToolCall, ToolError};
 /// A value that a [`#[tool]`](macro@crate::tool) gets from its call. It is not in the schema, so no model can
 /// give it.
 ///
-/// `Ctx`, `ToolCall`, `Snapshot<S>`, `Session<T>`, `Arc<dyn Store>` and `CallContext<T>` are known by their names. A
+/// `Ctx`, `ToolCall`, `Snapshot<S>`, `Arc<dyn Store>` and `CallContext<T>` are known by their names. A
 /// `Session<T>` and a type of your own are marked with `#[inject]`:
 ///
 /// ```

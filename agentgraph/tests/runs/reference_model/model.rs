@@ -127,6 +127,8 @@ pub struct Model<'a> {
     stuck_inside: Vec<Stuck>,
     halted: Vec<usize>,
     base: Option<usize>,
+    /// Whether the act begins a branch.
+    forks: bool,
     has_committed: bool,
     drains: bool,
     now: u64,
@@ -160,6 +162,7 @@ impl<'a> Model<'a> {
             stuck_inside: Vec::new(),
             halted: Vec::new(),
             base: None,
+            forks: false,
             has_committed: false,
             drains: false,
             now: 0,
@@ -252,7 +255,7 @@ impl<'a> Model<'a> {
             self.break_reported = false;
         }
         let abandons = forks || matches!(act.action, Action::Invoke(_));
-        self.base = at;
+        (self.base, self.forks) = (at, forks);
         let Some(checkpoint) = at.map(|at| self.stored[at].clone()) else { return };
         if abandons {
             self.memories = checkpoint.memories;
@@ -793,7 +796,7 @@ impl<'a> Model<'a> {
             None => (CheckpointId::new(0, 0), None),
             Some(base) => {
                 let newest = self.head.map_or(0, |head| self.stored[head].id.branch);
-                let branch = if self.base == self.head { newest } else { newest + 1 };
+                let branch = if self.forks && !self.has_committed { newest + 1 } else { newest };
                 (CheckpointId::new(branch, base.id.step + 1), self.base)
             }
         };
