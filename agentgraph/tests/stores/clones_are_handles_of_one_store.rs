@@ -95,8 +95,8 @@ async fn encrypted() -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_postgres() -> Result<()> {
     let server = crate::postgres_server::PostgresServer::get();
-    let schema = server.fresh_schema();
-    check_saver(agentgraph::PostgresSaver::builder(server.url()).schema(&schema).connect().await?).await?;
-    let store = agentgraph::checkpoint::PostgresStore::builder(server.url()).schema(&schema);
+    let saver = agentgraph::PostgresSaver::builder(server.url()).schema(server.fresh_schema());
+    check_saver(saver.connect().await?).await?;
+    let store = agentgraph::checkpoint::PostgresStore::builder(server.url()).schema(server.fresh_schema());
     check_store(store.connect().await?).await
 }
