@@ -3,8 +3,7 @@
 //! Rows are changes, which are read forwards, and a history goes backwards. So a page of rows is halved:
 //! the older half keeps a copy of the fields at its start, the newer half goes on from there, and so on. Of a
 //! page of *n* rows there are never more than *log n* copies, which share the values that the rows do not
-//! change.
-//! If the state is small, there is a copy for each row, and each row is applied once.
+//! change. If the state is small, there is a copy for each row, and each row is applied once.
 
 use std::future::{Future, IntoFuture};
 use std::ops::Range;
@@ -27,7 +26,7 @@ use agentgraph_checkpoint::{CheckpointId, ListQuery, Place, Row, RowKind, Source
 /// and goes back over the branches that its branch started from.
 ///
 /// Awaiting it collects all checkpoints, each with its state. [`stream`](Self::stream) reads them one by one.
-#[must_use = "a question does nothing until it is awaited"]
+#[must_use = "a query reads nothing until it is awaited or streamed"]
 pub struct History<S: State> {
     graph: CompiledGraph<S>,
     thread: String,

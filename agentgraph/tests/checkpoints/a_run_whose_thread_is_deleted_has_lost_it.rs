@@ -1,5 +1,5 @@
-//! A run whose thread is deleted ends with `E_LEASE_LOST`, whoever deletes it and whenever, and leaves
-//! nothing behind.
+//! A run whose thread is deleted ends with `E_LEASE_LOST` and leaves nothing behind, whichever program
+//! deletes the thread, at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +35,7 @@ async fn savers() -> Vec<(&'static str, Arc<dyn Checkpointer>)> {
     ]
 }
 
-/// Who deletes the thread.
+/// The program that deletes the thread.
 #[derive(Clone, Copy, Debug)]
 enum By {
     /// The graph that runs.
@@ -78,7 +78,7 @@ async fn a_run_that_deletes_its_thread_has_lost_it() {
         for by in [By::ItsGraph, By::AnotherGraph, By::Store] {
             for durability in [Durability::Sync, Durability::Async] {
                 if name == "without leases" && durability == Durability::Async {
-                    // What is queued is stored after the deletion, and nothing tells that it is late.
+                    // Without a fence, a queued write that arrives after the deletion is not detected.
                     continue;
                 }
                 for (runs, deletes_at) in [(0, 0), (0, 3), (1, 5), (1, 7)] {

@@ -332,7 +332,7 @@ impl Drive {
             Ok(Outcome::Stopped { reason: StopReason::Limit, .. }) => Some(TaskStatus::FinishedWithSuccess),
             Ok(Outcome::Stopped { reason: StopReason::Cancelled, .. }) => {
                 self.answer = None;
-                // Also if another process has cancelled it: what is unread stays so.
+                // Frames that were not sent yet are dropped, also if another process cancelled the task.
                 self.cancel.cancel();
                 Some(TaskStatus::Cancelled)
             }
