@@ -75,6 +75,7 @@ pub(crate) struct TaskRequest {
 }
 
 /// The data shared by all runs of one compiled graph.
+#[derive(Clone)]
 pub(crate) struct GraphShared {
     pub(crate) names: Arc<[Arc<str>]>,
     /// The dependencies that nodes take with [`Dep`](crate::Dep).

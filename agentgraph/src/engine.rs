@@ -70,33 +70,32 @@ use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::graph::GraphCore;
 use crate::run::event::EventKind;
-use crate::state::State;
 use crate::words::{Interrupt, StopReason};
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::{micros, yield_now};
 
 /// One call of a run: the parts that its loop works with.
-pub(crate) struct Loop<S: State, R> {
-    pub(in crate::engine) position: Position<S>,
+pub(crate) struct Loop<R> {
+    pub(in crate::engine) position: Position,
     pub(in crate::engine) inheritance: Inheritance,
-    pub(in crate::engine) records: Records<S>,
-    pub(in crate::engine) listeners: Listeners<S>,
+    pub(in crate::engine) records: Records,
+    pub(in crate::engine) listeners: Listeners,
     pub(in crate::engine) runtime: TaskRuntime<R>,
     /// Drives the passes of a dependency graph; `None` for every other graph.
-    pub(in crate::engine) driver: Option<Arc<dyn Driver<S>>>,
-    pub(in crate::engine) buffers: Buffers<S>,
+    pub(in crate::engine) driver: Option<Arc<dyn Driver>>,
+    pub(in crate::engine) buffers: Buffers,
     pub(in crate::engine) report: Report,
 }
 
-impl<S: State, R> Loop<S, R> {
+impl<R> Loop<R> {
     /// A call that has not started.
     pub(crate) fn new(
-        position: Position<S>,
+        position: Position,
         inheritance: Inheritance,
-        records: Records<S>,
-        listeners: Listeners<S>,
+        records: Records,
+        listeners: Listeners,
         runtime: TaskRuntime<R>,
-        driver: Option<Arc<dyn Driver<S>>>,
+        driver: Option<Arc<dyn Driver>>,
     ) -> Self {
         let buffers = Buffers::default();
         let report = Report::default();
@@ -106,11 +105,11 @@ impl<S: State, R> Loop<S, R> {
 
 /// A run whose nodes are always ready never yields to the executor. The loop yields after this number of
 /// supersteps, so that timeouts and cancellations from other tasks take effect.
-const STEPS_WITHOUT_YIELD: u64 = 256;
+pub(crate) const STEPS_WITHOUT_YIELD: u64 = 256;
 
 /// The current time for joins with a timeout, in microseconds since 1970; 0 if the graph has no such joins.
 #[inline]
-fn now<S: State>(core: &GraphCore<S>, shared: &RunShared) -> u64 {
+fn now(core: &GraphCore, shared: &RunShared) -> u64 {
     if core.topology.times_joins { micros(shared.services.now()) } else { 0 }
 }
 
@@ -146,7 +145,7 @@ pub(crate) enum Pause {
     Left(ParentExit),
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     fn task_id(&self, index: usize) -> Option<TaskId> {
         let journal = self.records.journal.as_ref()?;
         let handled = &self.buffers.ends.handled;
@@ -189,7 +188,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Actors { frontier: &self.position.frontier, handled: &self.buffers.ends.handled }
     }
 
-    fn executor(&self) -> Executor<'_, S, R> {
+    fn executor(&self) -> Executor<'_, R> {
         Executor {
             core: &self.position.graph,
             state: &self.position.state,

@@ -27,6 +27,7 @@ pub use sources::{IntoSources, Sources, all, any, n_of};
 
 use std::any::TypeId;
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,7 @@ use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 use crate::session::SessionKind;
 use crate::state::State;
 use crate::step::{Goto, IntoGotos};
+use crate::typed::{AnySchema, AnyState, Seen};
 
 /// A builder of a graph.
 ///
@@ -77,11 +79,17 @@ use crate::step::{Goto, IntoGotos};
 /// ```
 #[must_use = "a builder does nothing until `compile()`"]
 pub struct StateGraph<S: State> {
-    schema: S::Schema,
+    pub(crate) declared: Declared,
+    state: PhantomData<fn() -> S>,
+}
+
+/// The calls on the builder, without its state type.
+pub(crate) struct Declared {
+    schema: AnySchema,
     schema_place: CodePlace,
-    nodes: Vec<DeclaredNode<S>>,
+    nodes: Vec<DeclaredNode>,
     edges: Vec<DeclaredEdge>,
-    routers: Vec<DeclaredRouter<S>>,
+    routers: Vec<DeclaredRouter>,
     breaks: Vec<DeclaredBreak>,
     deps: ValuesByType,
     sessions: Vec<SessionKind>,
@@ -96,15 +104,15 @@ pub struct StateGraph<S: State> {
     migrations: Vec<(u32, Migrate, CodePlace)>,
     drops: Vec<(Name, CodePlace)>,
     keeps_unknown_fields: bool,
-    templates: Vec<(Name, template::Template<S>, CodePlace)>,
+    templates: Vec<(Name, template::Template, CodePlace)>,
 }
 
 type Name = Cow<'static, str>;
 type CodePlace = &'static Location<'static>;
 
-struct DeclaredNode<S: State> {
+struct DeclaredNode {
     name: Name,
-    node: Node<S>,
+    node: Node<AnyState>,
     place: CodePlace,
 }
 
@@ -115,9 +123,9 @@ struct DeclaredEdge {
     place: CodePlace,
 }
 
-struct DeclaredRouter<S: State> {
+struct DeclaredRouter {
     from: Name,
-    decide: RouterFn<S>,
+    decide: RouterFn,
     /// The type of the function; `None` if it captures values, so that its type does not tell what it does.
     function: Option<TypeId>,
     targets: Vec<DeclaredTarget>,
@@ -172,8 +180,8 @@ impl<S: State> StateGraph<S> {
     /// [`JsonState`](crate::JsonState).
     #[track_caller]
     pub fn with_schema(schema: S::Schema) -> Self {
-        StateGraph {
-            schema,
+        let declared = Declared {
+            schema: AnySchema::new::<S>(schema),
             schema_place: Location::caller(),
             nodes: Vec::new(),
             edges: Vec::new(),
@@ -192,14 +200,19 @@ impl<S: State> StateGraph<S> {
             drops: Vec::new(),
             keeps_unknown_fields: false,
             templates: Vec::new(),
-        }
+        };
+        StateGraph { declared, state: PhantomData }
     }
 
     /// Adds a node. Checkpoints, events and errors use the name.
     #[track_caller]
     pub fn node<M>(mut self, name: impl AsRef<str>, node: impl IntoNode<S, M>) -> Self {
         let place = Location::caller();
-        self.nodes.push(DeclaredNode { name: owned(name), node: node.into_node(), place });
+        self.declared.nodes.push(DeclaredNode {
+            name: owned(name),
+            node: node.into_node().into_any(),
+            place,
+        });
         self
     }
 
@@ -242,7 +255,7 @@ impl<S: State> StateGraph<S> {
     #[track_caller]
     pub fn edge(mut self, from: impl IntoSources, to: impl AsRef<str>) -> Self {
         let place = Location::caller();
-        self.edges.push(DeclaredEdge { from: from.into_sources(), target: owned(to), place });
+        self.declared.edges.push(DeclaredEdge { from: from.into_sources(), target: owned(to), place });
         self
     }
 
@@ -261,14 +274,22 @@ impl<S: State> StateGraph<S> {
             name: Cow::Borrowed(target.name()),
             dispatches: matches!(target, RouteTarget::Dispatch(_)),
         });
-        let decide = RouterFn::Typed(Box::new(move |state: &S, take: &mut dyn FnMut(Pick)| {
-            route(state).into_picks(take);
+        let decide = RouterFn::Typed(Box::new(move |state: Seen<'_>, take: &mut dyn FnMut(Pick)| {
+            route(state.state::<S>()).into_picks(take);
         }));
         let targets = targets.collect();
         let picks_several = R::MAY_PICK_SEVERAL;
         let from = owned(from);
         let word = "route";
-        self.routers.push(DeclaredRouter { from, decide, function, targets, word, picks_several, place });
+        self.declared.routers.push(DeclaredRouter {
+            from,
+            decide,
+            function,
+            targets,
+            word,
+            picks_several,
+            place,
+        });
         self
     }
 
@@ -284,15 +305,23 @@ impl<S: State> StateGraph<S> {
     ) -> Self {
         let place = Location::caller();
         let function = function_of(&branch);
-        let decide = RouterFn::Named(Box::new(move |state: &S, gotos: &mut Vec<Goto>| {
-            branch(state).into_gotos(gotos);
+        let decide = RouterFn::Named(Box::new(move |state: Seen<'_>, gotos: &mut Vec<Goto>| {
+            branch(state.state::<S>()).into_gotos(gotos);
         }));
         let targets = targets.into_iter().map(|name| DeclaredTarget { name: owned(name), dispatches: false });
         let targets = targets.collect();
         let picks_several = B::MAY_BE_SEVERAL;
         let from = owned(from);
         let word = "branch";
-        self.routers.push(DeclaredRouter { from, decide, function, targets, word, picks_several, place });
+        self.declared.routers.push(DeclaredRouter {
+            from,
+            decide,
+            function,
+            targets,
+            word,
+            picks_several,
+            place,
+        });
         self
     }
 
@@ -314,13 +343,17 @@ impl<S: State> StateGraph<S> {
         when: Break,
         place: CodePlace,
     ) -> Self {
-        self.breaks.extend(nodes.into_iter().map(|node| DeclaredBreak { node: owned(node), when, place }));
+        self.declared.breaks.extend(nodes.into_iter().map(|node| DeclaredBreak {
+            node: owned(node),
+            when,
+            place,
+        }));
         self
     }
 
     /// Adds a dependency that nodes take with [`Dep<T>`](crate::Dep). One per type; the last one counts.
     pub fn dep<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.deps.insert(value);
+        self.declared.deps.insert(value);
         self
     }
 
@@ -330,27 +363,27 @@ impl<S: State> StateGraph<S> {
     where
         T: Default + Serialize + DeserializeOwned + Send + 'static,
     {
-        self.sessions.retain(|kind| kind.id != TypeId::of::<T>());
-        self.sessions.push(SessionKind::of::<T>(name.as_ref().to_owned()));
+        self.declared.sessions.retain(|kind| kind.id != TypeId::of::<T>());
+        self.declared.sessions.push(SessionKind::of::<T>(name.as_ref().to_owned()));
         self
     }
 
     /// Sets the retry policy of nodes that have none of their own; see
     /// [`IntoNode::retry`]. `RetryPolicy::attempts(1)` on a node excludes it.
     pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
-        self.policies.retry.push(policy);
+        self.declared.policies.retry.push(policy);
         self
     }
 
     /// Sets the timeout of nodes that have none of their own. Zero means none.
     pub fn default_timeout(mut self, limit: Duration) -> Self {
-        self.policies.timeouts.run = Some(limit).filter(|limit| !limit.is_zero());
+        self.declared.policies.timeouts.run = Some(limit).filter(|limit| !limit.is_zero());
         self
     }
 
     /// Sets the idle timeout of nodes that have none of their own. Zero means none.
     pub fn default_idle_timeout(mut self, limit: Duration) -> Self {
-        self.policies.timeouts.idle = Some(limit).filter(|limit| !limit.is_zero());
+        self.declared.policies.timeouts.idle = Some(limit).filter(|limit| !limit.is_zero());
         self
     }
 
@@ -358,13 +391,13 @@ impl<S: State> StateGraph<S> {
     /// [`IntoNode::on_error`].
     #[track_caller]
     pub fn default_on_error(mut self, handler: impl AsRef<str>) -> Self {
-        self.on_error = Some((owned(handler), Location::caller()));
+        self.declared.on_error = Some((owned(handler), Location::caller()));
         self
     }
 
     /// Sets the treatment of the other tasks of a superstep when one fails; they are drained by default.
     pub fn siblings(mut self, policy: Siblings) -> Self {
-        self.siblings = policy;
+        self.declared.siblings = policy;
         self
     }
 
@@ -374,7 +407,7 @@ impl<S: State> StateGraph<S> {
     /// continues where the limit was reached.
     #[track_caller]
     pub fn on_limit(mut self, node: impl AsRef<str>) -> Self {
-        self.on_limit = Some((owned(node), Location::caller()));
+        self.declared.on_limit = Some((owned(node), Location::caller()));
         self
     }
 
@@ -424,7 +457,7 @@ impl<S: State> StateGraph<S> {
     /// # }
     /// ```
     pub fn eager(mut self) -> Self {
-        self.eager = true;
+        self.declared.eager = true;
         self
     }
 
@@ -432,7 +465,7 @@ impl<S: State> StateGraph<S> {
     /// for some of its sources. By default such a run is finished, and
     /// [`Outcome::Finished`](crate::Outcome::Finished) lists these joins.
     pub fn fail_on_stuck_joins(mut self) -> Self {
-        self.stuck_fails = true;
+        self.declared.stuck_fails = true;
         self
     }
 
@@ -440,7 +473,7 @@ impl<S: State> StateGraph<S> {
     /// changes, and add a [`migration`](StateGraph::migration) from each earlier version. A new field, a
     /// removed field ([`drops`](StateGraph::drops)) and `#[channel(alias = "old")]` need no new version.
     pub fn schema_version(mut self, version: u32) -> Self {
-        self.version = version;
+        self.declared.version = version;
         self
     }
 
@@ -457,7 +490,7 @@ impl<S: State> StateGraph<S> {
         from: u32,
         migrate: impl Fn(&mut StoredFields) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.migrations.push((from, Arc::new(migrate), Location::caller()));
+        self.declared.migrations.push((from, Arc::new(migrate), Location::caller()));
         self
     }
 
@@ -501,7 +534,7 @@ impl<S: State> StateGraph<S> {
     /// ```
     #[track_caller]
     pub fn drops(mut self, field: impl AsRef<str>) -> Self {
-        self.drops.push((owned(field), Location::caller()));
+        self.declared.drops.push((owned(field), Location::caller()));
         self
     }
 
@@ -513,7 +546,7 @@ impl<S: State> StateGraph<S> {
     /// Results of finished tasks that wrote such a field are still refused: without its reducer they cannot
     /// be merged.
     pub fn keeps_unknown_fields(mut self) -> Self {
-        self.keeps_unknown_fields = true;
+        self.declared.keeps_unknown_fields = true;
         self
     }
 
@@ -562,7 +595,11 @@ impl<S: State> StateGraph<S> {
         A: DeserializeOwned,
         N: IntoNode<S, M>,
     {
-        self.templates.push((owned(name), template::template(factory), Location::caller()));
+        self.declared.templates.push((
+            owned(name),
+            template::template::<S, _, _, _>(factory),
+            Location::caller(),
+        ));
         self
     }
 }

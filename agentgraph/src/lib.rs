@@ -143,6 +143,7 @@ mod route;
 mod session;
 mod spans;
 mod step;
+mod typed;
 mod words;
 
 pub mod dependency;

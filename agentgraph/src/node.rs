@@ -20,6 +20,7 @@ pub use crate::panic::NodePanic;
 pub use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 pub use crate::session::{MissingSession, Session};
 pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step, TargetName};
+use std::any::{Any, TypeId, type_name};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -40,6 +41,7 @@ use crate::node::inner::AnyGraph;
 use crate::node::observed::Observer;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
+use crate::typed::{AnyState, any_step};
 
 /// The result of one call of a node.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
@@ -50,6 +52,20 @@ pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = NodeResult<S>> + Sen
 /// A node of any type, ready to be called.
 pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
     fn call(&self, task: &Task<'_, S>) -> NodeFuture<S>;
+
+    /// [`call`](Self::call) for the engine, which does not know the state.
+    fn call_any(&self, task: &Task<'_, S>) -> NodeFuture<AnyState> {
+        let call = self.call(task);
+        Box::pin(async move { call.await.map(any_step) })
+    }
+
+    /// The state that the node was written for, and its name.
+    fn state_type(&self) -> (TypeId, &'static str) {
+        (TypeId::of::<S>(), type_name::<S>())
+    }
+
+    /// The node, for a look at its type.
+    fn as_any(&self) -> &dyn Any;
 
     /// The same node with observed nodes inside, if it is a graph.
     #[cfg(feature = "testing")]
@@ -362,12 +378,34 @@ struct FnNode<F, M> {
 }
 
 pin_project! {
-    /// The future of a user's function, with the result type of the loop. Its box contains nothing else:
+    /// The future of a user's function, with the result type of a node. Its box contains nothing else:
     /// `map` would add a flag and move the result once more, an async block would store the future twice.
     struct NodeCallFuture<F, S> {
         #[pin]
         function: F,
         state: PhantomData<fn() -> S>,
+    }
+}
+
+pin_project! {
+    /// [`NodeCallFuture`] with the result type of the engine.
+    struct AnyCallFuture<F, S> {
+        #[pin]
+        function: F,
+        state: PhantomData<fn() -> S>,
+    }
+}
+
+impl<S, F> Future for AnyCallFuture<F, S>
+where
+    S: State,
+    F: Future,
+    F::Output: IntoStep<S>,
+{
+    type Output = NodeResult<AnyState>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<AnyState>> {
+        self.project().function.poll(cx).map(|output| output.into_step().map(any_step))
     }
 }
 
@@ -406,6 +444,25 @@ macro_rules! function_nodes {
             }
         }
 
+        impl<F, Out, $($argument,)*> FnNode<F, (Out, $($argument,)*)> {
+            /// Calls the function. Its arguments are made before its future exists.
+            #[inline]
+            #[allow(non_snake_case, unused_variables)]
+            fn begin<S, Fut>(&self, task: &Task<'_, S>) -> Result<Fut, BoxError>
+            where
+                S: State,
+                F: Fn($($argument,)*) -> Fut,
+                $($argument: FromTask<S>,)*
+            {
+                let control = &task.shared.control;
+                if control.in_use() {
+                    control.begin_call(task.request)?;
+                }
+                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                Ok((self.function)($($argument,)*))
+            }
+        }
+
         impl<S, F, Fut, Out, $($argument,)*> ErasedNode<S> for FnNode<F, (Out, $($argument,)*)>
         where
             S: State,
@@ -414,19 +471,22 @@ macro_rules! function_nodes {
             Out: IntoStep<S> + 'static,
             $($argument: FromTask<S> + 'static,)*
         {
-            #[allow(non_snake_case, unused_variables)]
             fn call(&self, task: &Task<'_, S>) -> NodeFuture<S> {
-                let control = &task.shared.control;
-                if control.in_use() && let Err(waits) = control.begin_call(task.request) {
-                    return Box::pin(std::future::ready(Err(waits.into())));
+                match self.begin(task) {
+                    Ok(function) => Box::pin(NodeCallFuture { function, state: PhantomData }),
+                    Err(error) => Box::pin(std::future::ready(Err(error))),
                 }
-                $(
-                    let $argument = match $argument::from_task(task) {
-                        Ok(argument) => argument,
-                        Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
-                    };
-                )*
-                Box::pin(NodeCallFuture { function: (self.function)($($argument,)*), state: PhantomData })
+            }
+
+            fn call_any(&self, task: &Task<'_, S>) -> NodeFuture<AnyState> {
+                match self.begin(task) {
+                    Ok(function) => Box::pin(AnyCallFuture::<_, S> { function, state: PhantomData }),
+                    Err(error) => Box::pin(std::future::ready(Err(error))),
+                }
+            }
+
+            fn as_any(&self) -> &dyn Any {
+                self
             }
         }
     };

@@ -15,12 +15,11 @@ use self::lease::{Keeper, LEASE};
 use self::read_only::ReadOnly;
 use crate::error::Error;
 use crate::record::codec::Codec;
-use crate::state::State;
 
 /// The store of a graph's runs, and the encoding of its state.
-pub(crate) struct Persistence<S: State> {
+pub(crate) struct Persistence {
     pub(crate) saver: Arc<dyn Checkpointer>,
-    pub(crate) codec: Codec<S>,
+    pub(crate) codec: Codec,
     /// Empty, except to read the records of a subgraph.
     pub(crate) namespace: Arc<str>,
     /// The queue that stores the checkpoints of runs in the background; empty before the first such run.
@@ -31,8 +30,8 @@ pub(crate) struct Persistence<S: State> {
     pub(crate) retention: Option<Retention>,
 }
 
-impl<S: State> Persistence<S> {
-    pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec<S>, namespace: Arc<str>) -> Self {
+impl Persistence {
+    pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec, namespace: Arc<str>) -> Self {
         let keeper = Arc::<Keeper>::default();
         let hears: Weak<Keeper> = Arc::downgrade(&keeper);
         leases_of(&*saver).hear_stops(hears);
@@ -64,7 +63,7 @@ impl<S: State> Persistence<S> {
     }
 }
 
-impl<S: State> Clone for Persistence<S> {
+impl Clone for Persistence {
     fn clone(&self) -> Self {
         Persistence {
             saver: Arc::clone(&self.saver),

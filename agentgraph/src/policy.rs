@@ -28,7 +28,7 @@ use crate::context::edits::make_edits;
 use crate::extract::Task;
 use crate::layer::NodeCall;
 use crate::node::{ErasedNode, NodeFuture, NodeResult};
-use crate::state::State;
+use crate::typed::AnyState;
 use crate::words::Timeouts;
 
 /// The policies of a node: in its own settings, or by default for all nodes of a graph.
@@ -66,12 +66,12 @@ impl Policies {
 
 /// Calls a node with policies: one attempt after the other, each under the timeouts, and in a span of its own
 /// if the call is traced.
-pub(crate) fn call_with_policies<S: State>(
-    node: Arc<dyn ErasedNode<S>>,
+pub(crate) fn call_with_policies(
+    node: Arc<dyn ErasedNode<AnyState>>,
     policies: Arc<Policies>,
-    task: &Task<'_, S>,
+    task: &Task<'_, AnyState>,
     traced: bool,
-) -> NodeFuture<S> {
+) -> NodeFuture<AnyState> {
     let call = NodeCall::of(task);
     Box::pin(async move {
         let mut attempt = 1;
@@ -96,8 +96,8 @@ pub(crate) fn call_with_policies<S: State>(
 }
 
 /// The end of an attempt.
-pub(crate) struct EndedAttempt<S: State> {
-    pub(crate) result: NodeResult<S>,
+pub(crate) struct EndedAttempt {
+    pub(crate) result: NodeResult<AnyState>,
     /// Whether the task waits for an answer: then it has not failed.
     pub(crate) waits: bool,
     /// The wait before the next attempt, if the policies want one.
@@ -105,13 +105,13 @@ pub(crate) struct EndedAttempt<S: State> {
 }
 
 /// Makes one attempt under the timeouts, and judges its failure.
-pub(crate) async fn attempt_once<S: State>(
-    node: &Arc<dyn ErasedNode<S>>,
+pub(crate) async fn attempt_once(
+    node: &Arc<dyn ErasedNode<AnyState>>,
     policies: &Policies,
-    call: &NodeCall<S>,
+    call: &NodeCall<AnyState>,
     attempt: u32,
     traced: bool,
-) -> EndedAttempt<S> {
+) -> EndedAttempt {
     let result = if traced {
         Box::pin(attempt_in_span(node, call, attempt, policies.timeouts)).await
     } else {
@@ -135,7 +135,7 @@ pub(crate) async fn attempt_once<S: State>(
 
 /// Calls a node so that chat models inside it are streamed if the caller asked for messages.
 #[inline]
-pub(crate) fn invoke<S: State>(node: &dyn ErasedNode<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+pub(crate) fn invoke(node: &dyn ErasedNode<AnyState>, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
     match task.shared.hears_messages {
         false => node.call(task),
         true => task.ctx().scope(node.call(task)),
@@ -143,12 +143,12 @@ pub(crate) fn invoke<S: State>(node: &dyn ErasedNode<S>, task: &Task<'_, S>) -> 
 }
 
 /// One attempt in its span. The edits of a command are made in it, too: making them again changes nothing.
-async fn attempt_in_span<S: State>(
-    node: &Arc<dyn ErasedNode<S>>,
-    call: &NodeCall<S>,
+async fn attempt_in_span(
+    node: &Arc<dyn ErasedNode<AnyState>>,
+    call: &NodeCall<AnyState>,
     attempt: u32,
     timeouts: Timeouts,
-) -> NodeResult<S> {
+) -> NodeResult<AnyState> {
     let span = attempt_span(attempt);
     let result = one_attempt(node, call, attempt, timeouts).instrument(span.clone()).await;
     let task = call.task();
@@ -158,12 +158,12 @@ async fn attempt_in_span<S: State>(
     result
 }
 
-async fn one_attempt<S: State>(
-    node: &Arc<dyn ErasedNode<S>>,
-    call: &NodeCall<S>,
+async fn one_attempt(
+    node: &Arc<dyn ErasedNode<AnyState>>,
+    call: &NodeCall<AnyState>,
     attempt: u32,
     timeouts: Timeouts,
-) -> NodeResult<S> {
+) -> NodeResult<AnyState> {
     let mut task = call.task();
     task.request.attempt = attempt;
     let run = CatchPanic::new(|| invoke(&**node, &task));

@@ -1,6 +1,7 @@
 //! Running graphs: [`CompiledGraph`], a call in the making ([`RunBuilder`]), its [`Outcome`] or its events,
 //! and the threads that runs leave behind.
 
+mod attached;
 mod begin;
 mod branches;
 mod busy;
@@ -13,6 +14,7 @@ pub(crate) mod driven;
 mod dropped_call;
 mod edit;
 pub(crate) mod event;
+mod future;
 mod history;
 mod narrow;
 pub(crate) mod nested;
@@ -43,6 +45,7 @@ pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
 pub use event::{Event, EventKind, text_of_piece};
+pub use future::RunFuture;
 pub use history::{History, HistoryStream};
 pub use narrow::Narrow;
 pub use passes::Passes;
@@ -61,24 +64,22 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::edits::Edits;
 use crate::engine::call::answers::Answers;
-use crate::engine::call::edit::Edit;
 use crate::error::{Code, Error};
 use crate::policy::Siblings;
+use crate::run::attached::Attached;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::run::dropped_call::DroppedCall;
 use crate::state::State;
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{EditError, Views};
 use agentgraph_checkpoint::CheckpointId;
-
-pub(crate) type RunFuture<O> = BoxFuture<'static, Result<Outcome<O>, Error>>;
 
 /// A builder of a call: `graph.invoke(input).thread("t-1").await?`, or `.stream()` instead of `.await`.
 ///
@@ -90,30 +91,30 @@ pub(crate) type RunFuture<O> = BoxFuture<'static, Result<Outcome<O>, Error>>;
 /// program has no subscriber.
 #[must_use = "a run does nothing until it is awaited or streamed"]
 pub struct RunBuilder<S: State, O = S> {
-    plan: CallPlan<S>,
-    output: PhantomData<fn() -> O>,
+    plan: CallPlan,
+    output: PhantomData<fn(S) -> O>,
     dropped: DroppedCall,
 }
 
 impl<S: State> RunBuilder<S> {
     #[cfg_attr(debug_assertions, track_caller)]
-    fn new(graph: CompiledGraph<S>, request: Result<CallRequest<S>, Error>) -> Self {
+    fn new(graph: Attached, request: Result<CallRequest, Error>) -> Self {
         RunBuilder { plan: CallPlan::new(graph, request), output: PhantomData, dropped: DroppedCall::new() }
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn invoke(graph: CompiledGraph<S>, input: S::Update) -> Self {
-        Self::new(graph, Ok(CallRequest::Invoke(input)))
+    pub(crate) fn invoke(graph: Attached, input: S::Update) -> Self {
+        Self::new(graph, Ok(CallRequest::Invoke(AnyUpdate::new::<S>(input))))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn resume(graph: CompiledGraph<S>, answer: impl Serialize) -> Self {
+    pub(crate) fn resume(graph: Attached, answer: impl Serialize) -> Self {
         Self::new(graph, answer_value(answer).map(|value| CallRequest::Resume(Answers::Bare(value))))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn resume_many<A: Serialize>(
-        graph: CompiledGraph<S>,
+        graph: Attached,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Self {
         let answers = answers.into_iter().map(|(id, answer)| Ok((id, answer_value(answer)?)));
@@ -122,30 +123,19 @@ impl<S: State> RunBuilder<S> {
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn proceed(graph: CompiledGraph<S>) -> Self {
+    pub(crate) fn proceed(graph: Attached) -> Self {
         Self::new(graph, Ok(CallRequest::Proceed))
-    }
-
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn edit(graph: CompiledGraph<S>, start: CallRequest<S>) -> Self {
-        Self::new(graph, Ok(start))
-    }
-
-    /// Makes the remains of tasks in a copied thread the copy's own.
-    pub(crate) fn adopt(graph: CompiledGraph<S>, from: &str) -> Self {
-        let edit = Self::edit(graph, CallRequest::Edit(Edit::Here(None)));
-        edit.change(|plan| plan.copied_from = Some(Arc::from(from)))
     }
 
     /// Sets the initial state of a run without a store.
     pub(crate) fn begin_on(self, state: Option<Arc<S>>) -> Self {
-        self.change(|plan| plan.begins_on = state)
+        self.change(|plan| plan.begins_on = state.map(|state| Arc::new(AnyState::new(state))))
     }
 
     /// Changes the input of a call that has one.
     pub(crate) fn with_input(mut self, change: impl FnOnce(&mut S::Update) -> Result<(), Error>) -> Self {
         if let Ok(CallRequest::Invoke(input)) = &mut self.plan.request
-            && let Err(error) = change(input)
+            && let Err(error) = change(input.get_mut::<S>())
         {
             self.plan.request = Err(error);
         }
@@ -185,7 +175,7 @@ impl<S: State, O> RunBuilder<S, O> {
         RunBuilder { plan: self.plan, output: PhantomData, dropped: self.dropped }
     }
 
-    fn change(mut self, change: impl FnOnce(&mut CallPlan<S>)) -> Self {
+    fn change(mut self, change: impl FnOnce(&mut CallPlan)) -> Self {
         change(&mut self.plan);
         self
     }
@@ -416,7 +406,7 @@ impl<S: State, O> RunBuilder<S, O> {
         self.dropped.ran();
         let queue = Arc::new(self.plan.event_queue());
         let events = Arc::clone(&queue);
-        EventStream::new(Box::pin(self.plan.run(Some(events))), queue)
+        EventStream::new(self.plan.run(Some(events)), queue)
     }
 }
 
@@ -454,11 +444,11 @@ impl<S: State, O: From<S> + Any + Send + Sync> RunBuilder<S, O> {
 
 impl<S: State, O: From<S> + 'static> IntoFuture for RunBuilder<S, O> {
     type Output = Result<Outcome<O>, Error>;
-    type IntoFuture = RunFuture<O>;
+    type IntoFuture = RunFuture<S, O>;
 
     fn into_future(self) -> Self::IntoFuture {
         self.dropped.ran();
-        Box::pin(self.plan.run(None))
+        RunFuture::new(self.plan.run(None))
     }
 }
 

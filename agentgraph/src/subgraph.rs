@@ -9,6 +9,7 @@ mod namespace;
 pub use crate::words::Memory;
 pub(crate) use namespace::namespace;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,12 +23,12 @@ use crate::extract::{FromTask, Input, Requirement, Task};
 use crate::node::observed::Observer;
 use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
 use crate::policy::in_agent_span;
-use crate::record::codec::Codec;
 use crate::run::CompiledGraph;
 use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
 use crate::spans::may_be_heard;
 use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step, ToParent};
+use crate::typed::{AnyState, AnyUpdate};
 
 /// A graph that becomes a node of a graph over `P`: see [`CompiledGraph::embed`] and
 /// [`CompiledGraph::memory`].
@@ -38,15 +39,15 @@ use crate::step::{Command, IntoStep, Step, ToParent};
 pub struct Subgraph<P: State, C: State> {
     graph: CompiledGraph<C>,
     memory: Memory,
-    begin: Arc<BeginFn<P, C>>,
+    begin: Arc<BeginFn<P>>,
     /// The requirements of the function that makes its input.
     requirements: Vec<Requirement>,
 }
 
 /// Makes the input of a call, and what becomes of its result.
-type BeginFn<P, C> = dyn Fn(&Task<'_, P>) -> Result<Begun<P, C>, BoxError> + Send + Sync;
-type Begun<P, C> = (ChildInput<C>, Arc<EndFn<P, C>>);
-type EndFn<P, C> = dyn Fn(ChildEnd<C>) -> NodeResult<P> + Send + Sync;
+type BeginFn<P> = dyn Fn(&Task<'_, P>) -> Result<Begun<P>, BoxError> + Send + Sync;
+type Begun<P> = (ChildInput, Arc<EndFn<P>>);
+type EndFn<P> = dyn Fn(ChildEnd) -> NodeResult<P> + Send + Sync;
 
 impl<P: State, C: State> Subgraph<P, C> {
     /// The memory of the subgraph; [`Memory::PerCall`] if not set.
@@ -119,13 +120,14 @@ impl<S: State> CompiledGraph<S> {
         input: impl SubgraphInput<P, S, M>,
         output: impl Fn(S) -> O + Send + Sync + 'static,
     ) -> Subgraph<P, S> {
-        let end: Arc<EndFn<P, S>> = Arc::new(move |end| result_of(end, &output));
+        let end: Arc<EndFn<P>> = Arc::new(move |end| result_of(end, &output));
         Subgraph {
             graph: self,
             memory: Memory::default(),
             requirements: <_ as SubgraphInput<P, S, M>>::requirements(&input),
             begin: Arc::new(move |task| {
-                Ok((ChildInput { state: None, input: input.input(task)? }, Arc::clone(&end)))
+                let input = AnyUpdate::new::<S>(input.input(task)?);
+                Ok((ChildInput { state: None, input }, Arc::clone(&end)))
             }),
         }
     }
@@ -181,9 +183,9 @@ impl<S: State> CompiledGraph<S> {
             requirements: requirement.into_iter().collect(),
             begin: Arc::new(move |task| {
                 let Input(item) = Input::<I>::from_task(task)?;
-                let begin = ChildInput { state: None, input: input(&item).into() };
+                let begin = ChildInput { state: None, input: AnyUpdate::new::<S>(input(&item).into()) };
                 let output = Arc::clone(&output);
-                let end: Arc<EndFn<P, S>> =
+                let end: Arc<EndFn<P>> =
                     Arc::new(move |end| result_of(end, |state| output(item.clone(), state)));
                 Ok((begin, end))
             }),
@@ -193,8 +195,8 @@ impl<S: State> CompiledGraph<S> {
     /// The graph as a node of a graph over the same state, with this memory. A graph that is added
     /// directly has [`Memory::PerCall`].
     pub fn memory(self, memory: Memory) -> Subgraph<S, S> {
-        let end: Arc<EndFn<S, S>> = Arc::new(|end| match end {
-            ChildEnd::Updates(update) => Ok(Step::Update(update)),
+        let end: Arc<EndFn<S>> = Arc::new(|end| match end {
+            ChildEnd::Updates(update) => Ok(Step::Update(update.into_update::<S>())),
             ChildEnd::State(_) => Ok(Step::None),
             ChildEnd::Left(left) => leave(left),
         });
@@ -204,8 +206,8 @@ impl<S: State> CompiledGraph<S> {
             requirements: Vec::new(),
             begin: Arc::new(move |task| match task.input {
                 None => {
-                    let begin =
-                        ChildInput { state: Some(Arc::clone(task.state)), input: S::Update::default() };
+                    let state = AnyState::new(Arc::clone(task.state));
+                    let begin = ChildInput { state: Some(Arc::new(state)), input: AnyUpdate::default() };
                     Ok((begin, Arc::clone(&end)))
                 }
                 Some(_) => Err(TakesNoInput.into()),
@@ -216,11 +218,11 @@ impl<S: State> CompiledGraph<S> {
 
 /// The step of a subgraph's node from the last state of the subgraph.
 fn result_of<P: State, C: State, O: IntoStep<P>>(
-    end: ChildEnd<C>,
+    end: ChildEnd,
     output: impl FnOnce(C) -> O,
 ) -> NodeResult<P> {
     match end {
-        ChildEnd::State(state) => output(state).into_step(),
+        ChildEnd::State(state) => output(state.into_state::<C>()).into_step(),
         ChildEnd::Updates(_) => Ok(Step::None),
         ChildEnd::Left(left) => leave(left),
     }
@@ -314,8 +316,8 @@ impl<S: StoredState> IntoNode<S, IsGraph> for CompiledGraph<S> {
 impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
     fn into_node(self) -> Node<P> {
         let Subgraph { graph, memory, begin, requirements } = self;
-        let codec = Codec::of(graph.core().migrations.version);
-        let callee = Arc::new(Callee { graph, codec, memory });
+        let codec = graph.codec();
+        let callee = Arc::new(Callee { graph: graph.any, codec, memory });
         let settings =
             NodeSettings { graph: Some(Arc::clone(&callee) as _), requirements, ..NodeSettings::default() };
         Node { call: Arc::new(GraphNode { callee, begin }), settings }
@@ -323,12 +325,12 @@ impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
 }
 
 /// A graph as the call of a node.
-struct GraphNode<P: State, C: State> {
-    callee: Arc<Callee<C>>,
-    begin: Arc<BeginFn<P, C>>,
+struct GraphNode<P: State> {
+    callee: Arc<Callee>,
+    begin: Arc<BeginFn<P>>,
 }
 
-impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
+impl<P: State> ErasedNode<P> for GraphNode<P> {
     fn call(&self, task: &Task<'_, P>) -> NodeFuture<P> {
         let control = &task.shared.control;
         if control.in_use()
@@ -340,14 +342,16 @@ impl<P: State, C: State> ErasedNode<P> for GraphNode<P, C> {
             Ok(begun) => begun,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let callee = Arc::clone(&self.callee);
-        let outer = Arc::clone(task.shared);
-        let request = task.request;
-        let call = Box::pin(async move { end(enter(&callee, begin, outer, request).await?) });
+        let entered = enter(Arc::clone(&self.callee), begin, Arc::clone(task.shared), task.request);
+        let call = Box::pin(async move { end(entered.await?) });
         match self.callee.graph.agent() {
             Some(agent) if may_be_heard() => in_agent_span(agent, task, call),
             _ => call,
         }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     #[cfg(feature = "testing")]

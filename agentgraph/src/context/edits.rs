@@ -182,7 +182,7 @@ impl Edits {
         node: impl IntoNode<S, M>,
     ) -> Result<(), EditError> {
         let edit = GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null };
-        self.submit(edit, Some(Arc::new(node.into_node())))
+        self.submit(edit, Some(Arc::new(node.into_node().into_any())))
     }
 
     /// Adds an edge. `from` may be [`START`](crate::START), which has an effect only before the run starts,

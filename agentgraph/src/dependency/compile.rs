@@ -21,13 +21,14 @@ use crate::graph::topology::{Rows, Topology};
 use crate::graph::{CompileError, Drawing, GraphCore, Problem, ProblemKind};
 use crate::record::migrate::Migrations;
 use crate::record::migrate::UnknownFields;
+use crate::typed::AnySchema;
 use agentgraph_checkpoint::services::SystemServices;
 
 /// The id of a name without a declared node.
 const UNDECLARED: u32 = u32::MAX;
 
 /// The compiled graph, and the wiring of its nodes.
-pub(crate) type CheckedGraph<O, S> = (Compiled<Outputs<O, S>>, Arc<Wiring<O, S>>);
+pub(crate) type CheckedGraph<O, S> = (Compiled, Arc<Wiring<O, S>>);
 
 pub(crate) fn compile<O: Output, S: PassInput>(
     graph: DependencyGraph<O, S>,
@@ -98,8 +99,8 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         is_plain,
         must_be_complete: graph.must_be_complete,
     });
-    let core = GraphCore::<Outputs<O, S>> {
-        schema: OutputTable::of(Arc::clone(&declared), Arc::clone(&by_name)),
+    let core = GraphCore {
+        schema: AnySchema::new::<Outputs<O, S>>(OutputTable::of(Arc::clone(&declared), Arc::clone(&by_name))),
         nodes: Vec::new(),
         topology: Topology { nodes: declared.len() as u32, ..Topology::default() },
         routers: Vec::new(),
@@ -127,6 +128,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         durable_nodes,
         contexts,
         constants: OnceLock::new(),
+        express: None,
     };
     let shared = GraphShared {
         names: declared,

@@ -1,6 +1,7 @@
 //! Nodes of a dependency graph: plain functions of the outputs of their dependencies, sync or async.
 
 use crate::dependency::outputs::{Output, PassInput};
+use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -19,6 +20,7 @@ use crate::extract::{FromTask, Requirement, Task};
 use crate::node::{ErasedNode, NodeFuture, NodeResult};
 use crate::policy::{Policies, RetryPolicy};
 use crate::step::Step;
+use crate::typed::{AnyState, any_step};
 
 /// A node of any type, ready to be called.
 pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>>
@@ -312,6 +314,10 @@ where
     fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
         ready(self, task)
     }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 impl<O, S, F, Out> DependencyCall<O, S> for FnNode<F, IsConstant<Out>>
@@ -353,6 +359,29 @@ where
     }
 }
 
+pin_project! {
+    /// [`OutputFuture`] with the result type of the engine.
+    struct AnyOutputFuture<F, O, S> {
+        #[pin]
+        function: F,
+        outputs: PhantomData<fn() -> (O, S)>,
+    }
+}
+
+impl<O, S, F> Future for AnyOutputFuture<F, O, S>
+where
+    O: Output,
+    S: PassInput,
+    F: Future,
+    F::Output: IntoOutput<O>,
+{
+    type Output = NodeResult<AnyState>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().function.poll(cx).map(|output| done::<O, S>(output.into_output()).map(any_step))
+    }
+}
+
 /// The error of a sync node with extractors that was called without its task. The loop never does this.
 #[derive(Debug, thiserror::Error)]
 #[error("a node was called without its task")]
@@ -388,6 +417,10 @@ macro_rules! function_nodes {
         {
             fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
                 ready(self, task)
+            }
+
+            fn as_any(&self) -> &dyn Any {
+                self
             }
         }
 
@@ -428,6 +461,23 @@ macro_rules! async_nodes {
             }
         }
 
+        impl<F, Fut, $($argument,)*> FnNode<F, IsAsync<(Fut, $($argument,)*)>> {
+            /// Calls the function. Its arguments are made before its future exists.
+            #[inline]
+            #[allow(non_snake_case)]
+            fn begin<O, S>(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Fut, BoxError>
+            where
+                O: Output,
+                S: PassInput,
+                F: Fn($($argument,)*) -> Fut,
+                $($argument: FromTask<Outputs<O, S>>,)*
+            {
+                begin(task)?;
+                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                Ok((self.function)($($argument,)*))
+            }
+        }
+
         impl<O, S, F, Fut, $($argument,)*> ErasedNode<Outputs<O, S>> for FnNode<F, IsAsync<(Fut, $($argument,)*)>>
         where
             O: Output,
@@ -436,18 +486,22 @@ macro_rules! async_nodes {
             Fut: Future<Output: IntoOutput<O>> + Send + 'static,
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
-            #[allow(non_snake_case)]
             fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
-                if let Err(waits) = begin(task) {
-                    return Box::pin(std::future::ready(Err(waits)));
+                match self.begin(task) {
+                    Ok(function) => Box::pin(OutputFuture::<_, O, S> { function, outputs: PhantomData }),
+                    Err(error) => Box::pin(std::future::ready(Err(error))),
                 }
-                $(
-                    let $argument = match $argument::from_task(task) {
-                        Ok(argument) => argument,
-                        Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
-                    };
-                )*
-                Box::pin(OutputFuture::<_, O, S> { function: (self.function)($($argument,)*), outputs: PhantomData })
+            }
+
+            fn call_any(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<AnyState> {
+                match self.begin(task) {
+                    Ok(function) => Box::pin(AnyOutputFuture::<_, O, S> { function, outputs: PhantomData }),
+                    Err(error) => Box::pin(std::future::ready(Err(error))),
+                }
+            }
+
+            fn as_any(&self) -> &dyn Any {
+                self
             }
         }
 

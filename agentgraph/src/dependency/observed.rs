@@ -1,5 +1,6 @@
 //! A copy of a compiled dependency graph whose nodes are observed by a test.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::deps::Deps;
@@ -11,18 +12,16 @@ use crate::extract::Task;
 use crate::node::observed::{ObservedNode, Observer, ShowStep};
 use crate::node::{ErasedNode, NodeFuture};
 use crate::record::codec::Codec;
-use crate::state::State;
 use crate::step::Step;
+use crate::typed::{AnySchema, AnyState, AnyUpdate, TypedNode};
 
 impl<O: Output, S: PassInput> Wiring<O, S> {
     /// The same graph, observed.
-    pub(crate) fn observed(&self, by: &Arc<dyn Observer>, codec: Codec<Outputs<O, S>>) -> Self {
-        let show = &show(codec, OutputTable::of(Arc::clone(&self.names), Arc::clone(&self.by_name)));
+    pub(crate) fn observed(&self, by: &Arc<dyn Observer>, codec: Codec) -> Self {
+        let show = &show::<O, S>(codec, OutputTable::of(Arc::clone(&self.names), Arc::clone(&self.by_name)));
         let nodes = self.names.iter().zip(&self.nodes);
-        let observed = |(name, node): (&Arc<str>, &WiredNode<O, S>)| WiredNode {
-            call: observed(&node.call, name, by, show),
-            policies: node.policies.clone(),
-            remote: node.remote,
+        let observed = |(name, node): (&Arc<str>, &WiredNode<O, S>)| {
+            WiredNode::new(observed(&node.call, name, by, show), node.policies.clone(), node.remote)
         };
         Wiring {
             base: Arc::clone(&self.base),
@@ -44,17 +43,16 @@ impl<O: Output, S: PassInput> Wiring<O, S> {
 }
 
 /// The output of a node.
-fn show<O: Output, S: PassInput>(codec: Codec<Outputs<O, S>>, table: OutputTable) -> ShowStep<Outputs<O, S>>
-where
-    Outputs<O, S>: State<Schema = OutputTable, Update = OutputsUpdate<O, S>>,
-{
+fn show<O: Output, S: PassInput>(codec: Codec, table: OutputTable) -> ShowStep {
+    let schema = AnySchema::new::<Outputs<O, S>>(table);
     Arc::new(move |step| {
         let own = match step {
-            Step::Update(OutputsUpdate { own: Some(own), .. }) => Some(Arc::new(own.clone())),
+            Step::Update(update) => update.seen::<Outputs<O, S>>().and_then(|update| update.own.clone()),
             _ => None,
         };
-        let outputs = own.map(|own| (Arc::from("output"), own)).into_iter().collect();
-        codec.content_of_update(&table, &OutputsUpdate { outputs, ..OutputsUpdate::default() })
+        let outputs = own.map(|own| (Arc::from("output"), Arc::new(own))).into_iter().collect();
+        let update = OutputsUpdate { outputs, ..OutputsUpdate::default() };
+        codec.content_of_update(&schema, &AnyUpdate::new::<Outputs<O, S>>(update))
     })
 }
 
@@ -62,7 +60,7 @@ fn observed_template<O: Output, S: PassInput>(
     name: &Arc<str>,
     make: &Template<O, S>,
     by: &Arc<dyn Observer>,
-    show: &ShowStep<Outputs<O, S>>,
+    show: &ShowStep,
 ) -> (Arc<str>, Template<O, S>) {
     let (make, by, template, show) = (Arc::clone(make), Arc::clone(by), Arc::clone(name), Arc::clone(show));
     let observed: Template<O, S> = Arc::new(move |args| {
@@ -76,22 +74,40 @@ fn observed<O: Output, S: PassInput>(
     call: &Arc<dyn DependencyCall<O, S>>,
     name: &str,
     by: &Arc<dyn Observer>,
-    show: &ShowStep<Outputs<O, S>>,
+    show: &ShowStep,
 ) -> Arc<dyn DependencyCall<O, S>> {
     let node = Arc::clone(call) as Arc<dyn ErasedNode<Outputs<O, S>>>;
+    let node = Arc::new(TypedNode::new(node)) as Arc<dyn ErasedNode<AnyState>>;
     Arc::new(ObservedDependency(ObservedNode::new(&node, "", name, by, show)))
 }
 
-/// An observed node, which is always awaited: a test may hold it.
-struct ObservedDependency<O: Output, S: PassInput>(ObservedNode<Outputs<O, S>>);
+/// An observed node, as a node of a dependency graph.
+struct ObservedDependency(ObservedNode);
 
-impl<O: Output, S: PassInput> ErasedNode<Outputs<O, S>> for ObservedDependency<O, S> {
+impl<O: Output, S: PassInput> ErasedNode<Outputs<O, S>> for ObservedDependency {
     fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
-        self.0.call(task)
+        let call = self.call_any(task);
+        Box::pin(async move {
+            Ok(match call.await? {
+                Step::Update(update) => Step::Update(update.into_update::<Outputs<O, S>>()),
+                // A node of a dependency graph returns no command.
+                _ => Step::None,
+            })
+        })
+    }
+
+    fn call_any(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<AnyState> {
+        let Task { state, shared, request, input, failure } = *task;
+        let state = &Arc::new(AnyState::new(Arc::clone(state)));
+        self.0.call(&Task { state, shared, request, input, failure })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
-impl<O: Output, S: PassInput> DependencyCall<O, S> for ObservedDependency<O, S> {
+impl<O: Output, S: PassInput> DependencyCall<O, S> for ObservedDependency {
     fn kind(&self) -> CallKind {
         CallKind::Async
     }

@@ -1,6 +1,6 @@
 //! A compiled dependency graph, as its passes use it.
 
-use crate::dependency::outputs::{Output, PassInput};
+use crate::dependency::outputs::{Output, Outputs, PassInput};
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use super::base::Base;
 use super::node::{CallKind, DependencyCall, DependencyNode, DependencySettings};
 use crate::error::BoxError;
 use crate::extract::RequirementKind;
+use crate::node::ErasedNode;
 use crate::policy::Policies;
+use crate::typed::{AnyState, TypedNode};
 
 /// A function that makes nodes during a pass.
 pub(crate) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, S>, BoxError> + Send + Sync>;
@@ -37,6 +39,8 @@ pub(crate) struct Wiring<O, S> {
 /// A node and its effective policies.
 pub(crate) struct WiredNode<O, S> {
     pub(crate) call: Arc<dyn DependencyCall<O, S>>,
+    /// The same node, for the parts of the engine that know no outputs.
+    pub(crate) any: Arc<dyn ErasedNode<AnyState>>,
     pub(crate) policies: Option<Arc<Policies>>,
     /// Whether it asks for another process.
     pub(crate) remote: bool,
@@ -44,7 +48,12 @@ pub(crate) struct WiredNode<O, S> {
 
 impl<O, S> Clone for WiredNode<O, S> {
     fn clone(&self) -> Self {
-        WiredNode { call: Arc::clone(&self.call), policies: self.policies.clone(), remote: self.remote }
+        WiredNode {
+            call: Arc::clone(&self.call),
+            any: Arc::clone(&self.any),
+            policies: self.policies.clone(),
+            remote: self.remote,
+        }
     }
 }
 
@@ -52,10 +61,19 @@ impl<O: Output, S: PassInput> WiredNode<O, S> {
     pub(crate) fn of(node: DependencyNode<O, S>, defaults: &Policies) -> Self {
         let policies = node.settings.policies.or(defaults);
         let policies = Some(policies).filter(|policies| !policies.is_empty()).map(Arc::new);
-        WiredNode { call: node.call, policies, remote: node.settings.remote }
+        WiredNode::new(node.call, policies, node.settings.remote)
     }
 
     /// The kind of its call; a node with policies is called as an async one.
+    pub(crate) fn new(
+        call: Arc<dyn DependencyCall<O, S>>,
+        policies: Option<Arc<Policies>>,
+        remote: bool,
+    ) -> Self {
+        let any = Arc::new(TypedNode::new(Arc::clone(&call) as Arc<dyn ErasedNode<Outputs<O, S>>>));
+        WiredNode { call, any, policies, remote }
+    }
+
     pub(crate) fn kind(&self) -> CallKind {
         match self.policies {
             None => self.call.kind(),

@@ -10,28 +10,28 @@ use crate::error::Error;
 use crate::graph::GraphCore;
 use crate::record::bytes::Bytes;
 use crate::record::header::StoredState;
-use crate::state::State;
+use crate::typed::AnyState;
 use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::engine::corrupt;
 use agentgraph_checkpoint::fold::{Folded, Value};
 
 /// The open activations of a run without supersteps, and the older states that they read.
-pub(crate) struct Activations<S: State> {
+pub(crate) struct Activations {
     pub(in crate::engine) flow: Flow,
-    pub(in crate::engine) states: HashMap<Key, Arc<S>>,
+    pub(in crate::engine) states: HashMap<Key, Arc<AnyState>>,
     /// The order in which an earlier run of the same steps merged.
     pub(in crate::engine) order: Option<Order>,
     /// Activations of skipped nodes that reuse the last output of their node, until they are merged.
     pub(in crate::engine) skipping: HashMap<Key, u32>,
 }
 
-impl<S: State> Default for Activations<S> {
+impl Default for Activations {
     fn default() -> Self {
         Activations { flow: Flow::default(), states: HashMap::new(), order: None, skipping: HashMap::new() }
     }
 }
 
-impl<S: State> Activations<S> {
+impl Activations {
     /// Begins a branch at a checkpoint, in the given order if one is known.
     pub(crate) fn fork(&mut self, order: Option<Order>) {
         self.flow.forget_left();
@@ -44,7 +44,7 @@ impl<S: State> Activations<S> {
 
     /// Adds the states that open activations read and no checkpoint stores to the next record, which is the
     /// first record of a call that stored nothing before.
-    pub(crate) fn keep_states(&mut self, core: &GraphCore<S>, journal: &Journal<S>) -> Result<(), Error> {
+    pub(crate) fn keep_states(&mut self, core: &GraphCore, journal: &Journal) -> Result<(), Error> {
         let Activations { flow, states, .. } = self;
         let id = journal.next_id();
         for (key, activation) in flow.open.iter_mut().filter(|(_, one)| one.read.is_none()) {
@@ -61,17 +61,17 @@ impl<S: State> Activations<S> {
     }
 }
 
-fn kept_state<S: State>(
-    core: &GraphCore<S>,
-    journal: &Journal<S>,
+fn kept_state(
+    core: &GraphCore,
+    journal: &Journal,
     made: u64,
-    state: &S,
+    state: &AnyState,
 ) -> Result<StoredState, Error> {
-    let described = S::channels(&core.schema);
+    let described = core.schema.channels();
     let mut written = DeltaWriter::new(described.len());
     let stored = || described.iter().enumerate().filter(|(_, channel)| channel.is_stored());
     for (at, _) in stored() {
-        (journal.codec().record_channel)(state, &core.schema, at, &mut written)?;
+        (journal.codec().record_channel)(state.seen(), &core.schema, at, &mut written)?;
     }
     let unreadable = |error| corrupt(journal.place(), journal.next_id(), error);
     let mut folded = Folded::default();

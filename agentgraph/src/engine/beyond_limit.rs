@@ -10,11 +10,10 @@ use crate::error::{Code, Error};
 use crate::extract::Task;
 use crate::graph::topology::END_ID;
 use crate::policy::CatchPanic;
-use crate::state::State;
 use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Runs `node` on the last state and commits its update. The frontier stays as it is, so the run
     /// continues from there.
     pub(super) async fn beyond_limit(&mut self, node: u32) -> Result<Pause, Error> {

@@ -3,17 +3,16 @@
 use crate::engine::channel_uses::ChannelUses;
 use crate::engine::frontier::Frontier;
 use crate::engine::step_results::StepResults;
-use crate::state::State;
 use crate::step::Goto;
 
 /// The working memory of the current superstep. It lives as long as the call, so that supersteps reuse its
 /// allocations.
-pub(crate) struct Buffers<S: State> {
+pub(crate) struct Buffers {
     /// The frontier that the merge builds.
     pub(super) next: Frontier,
     pub(super) gotos: Vec<Goto>,
     pub(super) uses: ChannelUses,
-    pub(super) ends: StepResults<S>,
+    pub(super) ends: StepResults,
     /// Whether the last superstep wrote an ephemeral channel.
     pub(super) ephemeral: bool,
     /// Whether the node for the limit is running.
@@ -24,7 +23,7 @@ pub(crate) struct Buffers<S: State> {
     pub(super) skipped: Vec<u32>,
 }
 
-impl<S: State> Default for Buffers<S> {
+impl Default for Buffers {
     fn default() -> Self {
         Buffers {
             next: Frontier::default(),

@@ -10,10 +10,9 @@ use crate::engine::host::TaskRunner;
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::state::State;
 use agentgraph_checkpoint::RunId;
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Continues the run until there is a reason to pause, according to the discipline of the graph.
     pub(crate) async fn run_until_pause(&mut self) -> Result<Pause, Error> {
         if let Some(driver) = self.driver.clone() {

@@ -5,7 +5,7 @@ use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
-use crate::state::{State, WriteKind};
+use crate::state::WriteKind;
 
 /// The writers of each channel in a superstep. Sized once a run; a superstep only touches the channels that
 /// it writes.
@@ -28,13 +28,13 @@ impl ChannelUses {
     ///
     /// # Errors
     /// Two tasks write a channel that only one may write.
-    pub(crate) fn note<S: State>(
+    pub(crate) fn note(
         &mut self,
-        core: &RunGraph<S>,
+        core: &RunGraph,
         actors: Actors<'_>,
-        tasks: &[Option<TaskOutput<S>>],
+        tasks: &[Option<TaskOutput>],
     ) -> Result<(), Error> {
-        let channels = S::channels(&core.schema);
+        let channels = core.schema.channels();
         self.channels.resize(channels.len(), ChannelUse::default());
         self.round += 1;
         let round = self.round;
@@ -43,7 +43,7 @@ impl ChannelUses {
         for (index, done) in tasks.iter().enumerate() {
             let Some(TaskOutput { update: Some(update), .. }) = done else { continue };
             let node = actors.node(index);
-            S::writes(&core.schema, update, &mut |channel, kind| {
+            core.schema.writes(update, &mut |channel, kind| {
                 let Some(used) = self.channels.get_mut(channel) else { return };
                 if used.round != round {
                     *used = ChannelUse { round, ..ChannelUse::default() };
@@ -72,11 +72,7 @@ impl ChannelUses {
     }
 
     /// Removes the writes that an overwrite of the same superstep replaces.
-    pub(super) fn discard_overwritten<S: State>(
-        &self,
-        core: &GraphCore<S>,
-        tasks: &mut [Option<TaskOutput<S>>],
-    ) {
+    pub(super) fn discard_overwritten(&self, core: &GraphCore, tasks: &mut [Option<TaskOutput>]) {
         for channel in &self.overwritten {
             discard_reduced(core, *channel, tasks);
         }
@@ -84,10 +80,10 @@ impl ChannelUses {
 }
 
 /// Removes the writes that an overwrite beside them replaces, in updates that are not merged as a superstep.
-pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option<TaskOutput<S>>]) {
+pub(crate) fn keep_overwrites(core: &GraphCore, tasks: &mut [Option<TaskOutput>]) {
     let mut overwritten = Vec::new();
     for update in tasks.iter().flatten().filter_map(|done| done.update.as_ref()) {
-        S::writes(&core.schema, update, &mut |channel, kind| {
+        core.schema.writes(update, &mut |channel, kind| {
             if kind == WriteKind::Overwrite {
                 overwritten.push(channel);
             }
@@ -98,27 +94,21 @@ pub(crate) fn keep_overwrites<S: State>(core: &GraphCore<S>, tasks: &mut [Option
     }
 }
 
-fn discard_reduced<S: State>(core: &GraphCore<S>, channel: usize, tasks: &mut [Option<TaskOutput<S>>]) {
+fn discard_reduced(core: &GraphCore, channel: usize, tasks: &mut [Option<TaskOutput>]) {
     for done in tasks {
         let Some(TaskOutput { update: Some(update), .. }) = done else { continue };
         let mut reduces = false;
-        S::writes(&core.schema, update, &mut |written, kind| {
+        core.schema.writes(update, &mut |written, kind| {
             reduces |= written == channel && kind == WriteKind::Reduce;
         });
         if reduces {
-            S::discard(&core.schema, update, channel);
+            core.schema.discard(update, channel);
         }
     }
 }
 
-fn concurrent_update<S: State>(
-    core: &RunGraph<S>,
-    channel: usize,
-    first: u32,
-    second: u32,
-    kind: WriteKind,
-) -> Error {
-    let field = &S::channels(&core.schema)[channel].name;
+fn concurrent_update(core: &RunGraph, channel: usize, first: u32, second: u32, kind: WriteKind) -> Error {
+    let field = &core.schema.channels()[channel].name;
     let first = core.name(first);
     let second = core.name(second);
     let who = if first == second {
@@ -128,7 +118,7 @@ fn concurrent_update<S: State>(
     };
     let (did, remedy) = match kind {
         WriteKind::Reduce => {
-            ("wrote", format!("{}, or let the nodes run one after the other", S::SEVERAL_WRITES))
+            ("wrote", format!("{}, or let the nodes run one after the other", core.schema.several_writes()))
         }
         WriteKind::Overwrite => ("overwrote", "at most one of them may overwrite it".to_owned()),
     };

@@ -6,11 +6,10 @@ use crate::engine::stored::{OF_RUN, SPENT, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::run::event::EventKind;
-use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, Spent};
 use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// The amounts that the run has used up, if they are counted.
     #[inline]
     pub(super) fn counted(&self) -> Option<Spent> {

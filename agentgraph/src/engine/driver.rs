@@ -15,35 +15,35 @@ use crate::node::ErasedNode;
 use crate::node::host::{TaskCall, TaskDetails};
 use crate::policy::Policies;
 use crate::record::codec::Codec;
-use crate::state::State;
+use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use crate::words::GraphEdit;
 
 /// A finished node of an unfinished pass, and its output unless it was skipped.
-pub(crate) type PassTurn<S> = (StoredTurn, Option<<S as State>::Update>);
+pub(crate) type PassTurn = (StoredTurn, Option<AnyUpdate>);
 
 /// Starts, checks and drives the runs of a dependency graph, and interprets their records. The loop does not
 /// have the types of outputs and dependencies; this trait hides them.
-pub(crate) trait Driver<S: State>: Send + Sync {
+pub(crate) trait Driver: Send + Sync {
     /// The nodes that a run starts with. `kept`: a checkpointer stores the run.
     ///
     /// # Errors
     /// The input asks for something impossible.
-    fn entry(self: Arc<Self>, state: &S, input: &S::Update, kept: bool) -> Result<Vec<u32>, Error>;
+    fn entry(self: Arc<Self>, state: &AnyState, input: &AnyUpdate, kept: bool) -> Result<Vec<u32>, Error>;
 
     /// Applies temporary edits before the run starts.
     ///
     /// # Errors
     /// An edit adds something that cannot be a node of the graph.
-    fn edit_before(&self, input: &mut S::Update, edits: Vec<CollectedEdit>) -> Result<(), Error>;
+    fn edit_before(&self, input: &mut AnyUpdate, edits: Vec<CollectedEdit>) -> Result<(), Error>;
 
     /// The temporary edits in effect, in order, and the nodes to skip when their turn comes.
-    fn edits(&self, state: &S) -> (Vec<GraphEdit>, Vec<String>);
+    fn edits(&self, state: &AnyState) -> (Vec<GraphEdit>, Vec<String>);
 
     /// Checks that a run can continue from what earlier calls left behind.
     ///
     /// # Errors
     /// The graph lacks something that the run needs, or its records are inconsistent.
-    fn check(self: Arc<Self>, thread: &str, state: &S, left: &Leftovers) -> Result<(), Error>;
+    fn check(self: Arc<Self>, thread: &str, state: &AnyState, left: &Leftovers) -> Result<(), Error>;
 
     /// Applies the results of finished nodes to the state of a pass under way, in the given order. Returns
     /// the nodes that run next, including those that have asked.
@@ -53,18 +53,18 @@ pub(crate) trait Driver<S: State>: Send + Sync {
     fn upcoming(
         self: Arc<Self>,
         thread: &str,
-        state: &mut S,
-        done: Vec<PassTurn<S>>,
+        state: &mut AnyState,
+        done: Vec<PassTurn>,
         asked: &HashSet<String>,
     ) -> Result<Vec<String>, Error>;
 
     /// Continues the run until there is a reason to pause.
-    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<S, LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
+    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
 
     /// [`drive`](Self::drive) for a run whose tasks run on a host.
     fn drive_on_host<'a>(
         self: Arc<Self>,
-        run: &'a mut Loop<S, HostRunner<S>>,
+        run: &'a mut Loop<HostRunner>,
     ) -> BoxFuture<'a, Result<Pause, Error>>;
 
     /// The node that a host was asked for, with what it reads and edits.
@@ -73,21 +73,21 @@ pub(crate) trait Driver<S: State>: Send + Sync {
     /// The graph lacks something that the call names, or the call is damaged.
     fn far_node(
         self: Arc<Self>,
-        codec: &Codec<S>,
-        schema: &S::Schema,
+        codec: &Codec,
+        schema: &AnySchema,
         call: &TaskCall,
         details: &TaskDetails,
-    ) -> Result<FarNode<S>, Error>;
+    ) -> Result<FarNode, Error>;
 
     /// The update of a node, as it is sent to another process.
-    fn named_output(&self, node: &str, update: S::Update) -> S::Update;
+    fn named_output(&self, node: &str, update: AnyUpdate) -> AnyUpdate;
 }
 
 /// A node of a dependency graph in the process of a host.
-pub(crate) struct FarNode<S: State> {
+pub(crate) struct FarNode {
     pub(crate) node: u32,
-    pub(crate) state: Arc<S>,
-    pub(crate) call: Arc<dyn ErasedNode<S>>,
+    pub(crate) state: Arc<AnyState>,
+    pub(crate) call: Arc<dyn ErasedNode<AnyState>>,
     pub(crate) policies: Option<Arc<Policies>>,
     /// The graph of the pass, to be edited.
     pub(crate) desk: Arc<dyn Desk>,

@@ -33,10 +33,9 @@ use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::policy::Siblings;
 use crate::run::event::EventKind;
-use crate::state::State;
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Runs activation after activation until there is a reason to pause.
     pub(super) async fn activations(&mut self) -> Result<Pause, Error> {
         let mut course = Course::new();
@@ -77,8 +76,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// store nothing on the checkpoint that is being replaced.
     async fn merge_while_running(
         &mut self,
-        course: &mut Course<S>,
-        ended: Option<(u32, StartedTask, TaskResult<S>)>,
+        course: &mut Course,
+        ended: Option<(u32, StartedTask, TaskResult)>,
     ) -> Result<(), Error> {
         let running = course.give_away();
         let shared = running.is_some().then(|| Arc::clone(&self.runtime.shared));
@@ -99,12 +98,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Takes the running tasks back after an await, and handles those that ended meanwhile.
-    fn take_back(
-        &self,
-        course: &mut Course<S>,
-        running: FuturesUnordered<RunningTask<S>>,
-        ended: Vec<EndedTask<S>>,
-    ) {
+    fn take_back(&self, course: &mut Course, running: FuturesUnordered<RunningTask>, ended: Vec<EndedTask>) {
         course.take_back(running);
         let executor = self.executor();
         for (request, result) in ended {
@@ -116,10 +110,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     async fn take_end(
         &mut self,
-        course: &mut Course<S>,
+        course: &mut Course,
         index: u32,
         started: StartedTask,
-        end: TaskResult<S>,
+        end: TaskResult,
     ) -> Result<(), Error> {
         let StartedTask { key, detached, .. } = started;
         if let TaskResult::Handled(handler, failure) = end {
@@ -150,7 +144,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     async fn take_not_done(
         &mut self,
-        course: &mut Course<S>,
+        course: &mut Course,
         key: Key,
         detached: bool,
         why: NoOutput,
@@ -219,7 +213,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Handles a failed task. A detached task ends with its failure.
     async fn fail(
         &mut self,
-        course: &mut Course<S>,
+        course: &mut Course,
         key: Key,
         detached: bool,
         error: Error,
@@ -238,7 +232,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Keeps the error of a task for the record.
-    fn note_error(&mut self, course: &mut Course<S>, key: Key, error: &Error) {
+    fn note_error(&mut self, course: &mut Course, key: Key, error: &Error) {
         let node = self.activation(key).map_or(0, Activation::actor);
         let failure = Arc::new(self.failure_of(node, error));
         course.failed.push((key, Arc::clone(&failure)));
@@ -264,7 +258,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// Replaces a failed task by its handler. The failure is stored before the handler acts on it.
     async fn hand_over(
         &mut self,
-        course: &mut Course<S>,
+        course: &mut Course,
         index: u32,
         key: Key,
         handler: u32,

@@ -26,8 +26,8 @@ use crate::node::error_code::code_of;
 use crate::node::{NodeFuture, NodeResult};
 use crate::policy::{CatchPanic, Siblings, guarded};
 use crate::run::event::{EventKind, EventQueue};
-use crate::state::State;
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
+use crate::typed::AnyState;
 use crate::words::{InterruptId, TaskEnd};
 use agentgraph_checkpoint::TaskId;
 
@@ -95,18 +95,18 @@ pub(crate) struct ParentExit {
 }
 
 /// The inputs of the execution of one superstep.
-pub(crate) struct Executor<'a, S: State, R> {
-    pub(in crate::engine) core: &'a RunGraph<S>,
-    pub(in crate::engine) state: &'a Arc<S>,
+pub(crate) struct Executor<'a, R> {
+    pub(in crate::engine) core: &'a RunGraph,
+    pub(in crate::engine) state: &'a Arc<AnyState>,
     pub(in crate::engine) runtime: &'a TaskRuntime<R>,
-    pub(in crate::engine) events: Option<&'a EventQueue<S>>,
+    pub(in crate::engine) events: Option<&'a EventQueue>,
     /// The spans of the call, if it is traced.
     pub(in crate::engine) spans: Option<&'a Spans>,
 }
 
 /// The receiver of task ends in a superstep of several tasks.
-pub(crate) trait Ledger<S: State>: Send {
-    fn done(&mut self, index: u32, done: TaskOutput<S>);
+pub(crate) trait Ledger: Send {
+    fn done(&mut self, index: u32, done: TaskOutput);
     fn not_done(&mut self, index: u32, why: NoOutput);
     /// The task failed, and `handler` handles the failure.
     fn handled(&mut self, index: u32, handler: u32, failure: Arc<Failure>);
@@ -131,8 +131,8 @@ pub(super) struct HandlerCall {
     pub(super) failure: Arc<Failure>,
 }
 
-impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
-    fn call(&self, task: &PlannedTask<'_>) -> NodeFuture<S> {
+impl<R: TaskRunner> Executor<'_, R> {
+    fn call(&self, task: &PlannedTask<'_>) -> NodeFuture<AnyState> {
         let task = Task {
             state: self.state,
             shared: &self.runtime.shared,
@@ -146,7 +146,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
 
     /// Calls a task, in its span if the call is traced.
     #[inline]
-    pub(crate) fn call_task(&self, task: &Task<'_, S>) -> NodeFuture<S> {
+    pub(crate) fn call_task(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         match self.spans {
             None => self.runtime.runner.call(self.core, task),
             Some(spans) => spans.call(&self.runtime.runner, self.core, task),
@@ -194,7 +194,11 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// Judges the result of a task. The control cell is read first: a task that has asked waits, whatever it
     /// returned.
     #[inline]
-    pub(crate) fn end(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
+    pub(crate) fn end(
+        &self,
+        request: TaskRequest,
+        result: NodeResult<AnyState>,
+    ) -> Result<TaskOutput, NoOutput> {
         let plain = self.events.is_none() && self.spans.is_none() && !self.runtime.shared.control.in_use();
         match result {
             Ok(Step::Update(update)) if plain => Ok(TaskOutput { update: Some(update), routing: None }),
@@ -202,7 +206,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         }
     }
 
-    fn end_slowly(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
+    fn end_slowly(&self, request: TaskRequest, result: NodeResult<AnyState>) -> Result<TaskOutput, NoOutput> {
         let ended = self.judge(request, result);
         if let Some(spans) = self.spans {
             spans.end_task(request.index, ended.as_ref().map_or_else(NoOutput::span_end, |_| Ok("done")));
@@ -229,7 +233,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         ended
     }
 
-    fn judge(&self, request: TaskRequest, result: NodeResult<S>) -> Result<TaskOutput<S>, NoOutput> {
+    fn judge(&self, request: TaskRequest, result: NodeResult<AnyState>) -> Result<TaskOutput, NoOutput> {
         if self.runtime.shared.control.in_use()
             && let Some(standing) = self.runtime.shared.control.verdict(request.index)
         {
@@ -253,7 +257,7 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         })
     }
 
-    fn leave(&self, request: TaskRequest, command: Command<S>) -> NoOutput {
+    fn leave(&self, request: TaskRequest, command: Command<AnyState>) -> NoOutput {
         if self.runtime.shared.outer.is_none() {
             return NoOutput::Failed(no_parent().at_node(self.core.name(request.node)));
         }
@@ -262,17 +266,17 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     }
 
     /// Announces that a task was skipped, and the output that is used for it.
-    pub(crate) fn announce_skip(&self, request: TaskRequest, done: &TaskOutput<S>) {
+    pub(crate) fn announce_skip(&self, request: TaskRequest, done: &TaskOutput) {
         self.announce_update(request, done);
         self.announce_end(request, TaskEnd::Skipped);
     }
 
-    fn announce(&self, request: TaskRequest, done: &TaskOutput<S>) {
+    fn announce(&self, request: TaskRequest, done: &TaskOutput) {
         self.announce_update(request, done);
         self.announce_end(request, TaskEnd::Done);
     }
 
-    fn announce_update(&self, request: TaskRequest, done: &TaskOutput<S>) {
+    fn announce_update(&self, request: TaskRequest, done: &TaskOutput) {
         if let Some(events) = self.events.filter(|events| events.views().updates) {
             let node = self.core.name(request.node).to_owned();
             events.push_of(request, EventKind::Update { node, update: done.update.clone() });
@@ -287,12 +291,12 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     pub(crate) async fn run_tasks(
         &self,
         tasks: impl Iterator<Item = PlannedTask<'_>> + Send,
-        ledger: &mut impl Ledger<S>,
+        ledger: &mut impl Ledger,
         mut halt: Option<&mut Halt>,
     ) -> Result<Option<Cutoff>, Error> {
         let mut waiting = tasks.peekable();
         // Allocated when a task is pending; often none is.
-        let mut running: Option<FuturesUnordered<RunningTask<S>>> = None;
+        let mut running: Option<FuturesUnordered<RunningTask>> = None;
         let mut handlers = Vec::new();
         let mut failed = false;
         loop {
@@ -339,8 +343,8 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     /// meanwhile to `ledger`. Returns whether any did.
     async fn store(
         &self,
-        ledger: &mut impl Ledger<S>,
-        running: &mut Option<FuturesUnordered<RunningTask<S>>>,
+        ledger: &mut impl Ledger,
+        running: &mut Option<FuturesUnordered<RunningTask>>,
         handlers: &mut Vec<HandlerCall>,
         failed: &mut bool,
     ) -> Result<bool, Error> {
@@ -367,9 +371,9 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         begun: Vec<HandlerCall>,
         waiting: &mut (impl Iterator<Item = PlannedTask<'_>> + Send),
         mut failed: bool,
-        running: &mut Option<FuturesUnordered<RunningTask<S>>>,
+        running: &mut Option<FuturesUnordered<RunningTask>>,
         handlers: &mut Vec<HandlerCall>,
-        ledger: &mut impl Ledger<S>,
+        ledger: &mut impl Ledger,
     ) -> bool {
         let starts = !failed;
         let mut pending = Vec::new();
@@ -404,9 +408,9 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
         &self,
         task: &PlannedTask<'_>,
         cx: &mut Context<'_>,
-        pending: &mut Vec<RunningTask<S>>,
+        pending: &mut Vec<RunningTask>,
         handlers: &mut Vec<HandlerCall>,
-        ledger: &mut impl Ledger<S>,
+        ledger: &mut impl Ledger,
     ) -> bool {
         let request = task.request;
         let started = guarded(|guard| {
@@ -431,9 +435,9 @@ impl<S: State, R: TaskRunner<S>> Executor<'_, S, R> {
     pub(super) fn report(
         &self,
         request: TaskRequest,
-        result: NodeResult<S>,
+        result: NodeResult<AnyState>,
         handlers: &mut Vec<HandlerCall>,
-        ledger: &mut impl Ledger<S>,
+        ledger: &mut impl Ledger,
     ) -> bool {
         match self.end(request, result) {
             Ok(done) => {

@@ -12,7 +12,6 @@ use crate::engine::stored::{ERROR, FAILURE, OF_RUN, from_bytes, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
-use crate::state::State;
 use agentgraph_checkpoint::{CheckpointId, PendingWrite, TaskId};
 
 /// The pending write for the failure of a task.
@@ -30,7 +29,7 @@ pub(super) fn read_failure(bytes: &[u8]) -> Result<Option<Failure>, Error> {
     if bytes.is_empty() { Ok(None) } else { from_bytes(bytes).map(Some) }
 }
 
-impl<S: State, R> Loop<S, R> {
+impl<R> Loop<R> {
     /// The failure of a node's task.
     pub(super) fn failure_of(&self, node: u32, error: &Error) -> Failure {
         let keeps = self.position.graph.entry(node).map_or(&[][..], |node| &node.keeps);
@@ -49,7 +48,7 @@ impl<S: State, R> Loop<S, R> {
     }
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Whether [`keep_failure`](Self::keep_failure) may have something to store.
     pub(crate) fn may_keep_failure(&self, paused: &Result<Pause, Error>) -> bool {
         self.records.journal.is_some() && (paused.is_err() || self.inheritance.had_failure.is_some())

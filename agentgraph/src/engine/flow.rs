@@ -12,8 +12,9 @@ use crate::engine::left_over::TaskRemains;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::record::header::StoredState;
-use crate::state::{State, WriteKind};
+use crate::state::WriteKind;
 use crate::step::InputValue;
+use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::CheckpointId;
 
 /// Key of an activation: the number of the commit that made it, and its index among the activations of that
@@ -77,7 +78,7 @@ impl Activation {
     }
 
     /// Whether a static interrupt blocks it.
-    pub(crate) fn is_held<S: State>(&self, core: &RunGraph<S>) -> bool {
+    pub(crate) fn is_held(&self, core: &RunGraph) -> bool {
         let Some(breaks) = core.breaks.as_ref().filter(|_| !self.told) else { return false };
         self.after.is_some() || breaks.before.get(self.node as usize) == Some(&true)
     }
@@ -162,9 +163,9 @@ pub(crate) struct UnsavedChanges {
 impl Flow {
     /// Makes an activation for each place that a commit leads to. `after` is the node of a static interrupt
     /// that blocks them.
-    pub(crate) fn make<S: State>(
+    pub(crate) fn make(
         &mut self,
-        core: &RunGraph<S>,
+        core: &RunGraph,
         next: &mut Frontier,
         commit: NextCommit,
         from: u32,
@@ -261,15 +262,15 @@ impl Flow {
     /// Finds a channel of an update that was written since the task read its state, and that may not be
     /// written again: the channel, its last writer, and the kind of this write. Two overwrites clash in every
     /// channel.
-    pub(crate) fn clash<S: State>(
+    pub(crate) fn clash(
         &self,
-        core: &RunGraph<S>,
+        core: &RunGraph,
         read_at: u64,
-        update: &S::Update,
+        update: &AnyUpdate,
     ) -> Option<(usize, u32, WriteKind)> {
-        let channels = S::channels(&core.schema);
+        let channels = core.schema.channels();
         let mut found = None;
-        S::writes(&core.schema, update, &mut |channel, kind| {
+        core.schema.writes(update, &mut |channel, kind| {
             let Some(written) = self.written.get(channel).filter(|written| written.at > read_at) else {
                 return;
             };
@@ -283,9 +284,9 @@ impl Flow {
 
     /// The written channels whose last writer must be known: exclusive ones and overwritten ones, with `true`
     /// for an overwrite.
-    pub(crate) fn watched<S: State>(core: &RunGraph<S>, update: &S::Update, writes: &mut Vec<(usize, bool)>) {
-        let channels = S::channels(&core.schema);
-        S::writes(&core.schema, update, &mut |channel, kind| {
+    pub(crate) fn watched(core: &RunGraph, update: &AnyUpdate, writes: &mut Vec<(usize, bool)>) {
+        let channels = core.schema.channels();
+        core.schema.writes(update, &mut |channel, kind| {
             let overwrites = kind == WriteKind::Overwrite;
             if channels[channel].exclusive || overwrites {
                 writes.push((channel, overwrites));

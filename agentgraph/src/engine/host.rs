@@ -23,29 +23,26 @@ use crate::layer::NodeCall;
 use crate::node::{ErasedNode, NodeFuture};
 use crate::policy;
 use crate::policy::{EndedAttempt, Policies, attempt_once, call_with_policies, invoke_in_span};
-use crate::state::State;
+use crate::typed::AnyState;
 
 /// Calls tasks. The loop polls the future in place and catches panics, here or in the future.
-pub(crate) trait TaskRunner<S: State>: Send + Sync {
-    fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S>;
+pub(crate) trait TaskRunner: Send + Sync {
+    fn call(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState>;
 
     /// [`call`](Self::call) in a call that is traced: attempts in this process have spans, inside the current
     /// one.
-    fn call_in_spans(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    fn call_in_spans(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         self.call(core, task)
     }
 
     /// Lets the driver of a dependency graph drive a run with this runner.
-    fn drive<'a>(
-        driver: Arc<dyn Driver<S>>,
-        run: &'a mut Loop<S, Self>,
-    ) -> BoxFuture<'a, Result<Pause, Error>>
+    fn drive<'a>(driver: Arc<dyn Driver>, run: &'a mut Loop<Self>) -> BoxFuture<'a, Result<Pause, Error>>
     where
         Self: Sized;
 
     /// The runner, if it sends tasks to a host.
     #[inline]
-    fn as_host(&self) -> Option<&HostRunner<S>> {
+    fn as_host(&self) -> Option<&HostRunner> {
         None
     }
 }
@@ -53,26 +50,23 @@ pub(crate) trait TaskRunner<S: State>: Send + Sync {
 /// Runs a task in this process: a plain call.
 pub(crate) struct LocalRunner;
 
-impl<S: State> TaskRunner<S> for LocalRunner {
+impl TaskRunner for LocalRunner {
     #[inline]
-    fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    fn call(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         call(core, task, false)
     }
 
-    fn call_in_spans(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    fn call_in_spans(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         call(core, task, true)
     }
 
-    fn drive<'a>(
-        driver: Arc<dyn Driver<S>>,
-        run: &'a mut Loop<S, Self>,
-    ) -> BoxFuture<'a, Result<Pause, Error>> {
+    fn drive<'a>(driver: Arc<dyn Driver>, run: &'a mut Loop<Self>) -> BoxFuture<'a, Result<Pause, Error>> {
         driver.drive(run)
     }
 }
 
 #[inline]
-fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>, traced: bool) -> NodeFuture<S> {
+fn call(core: &RunGraph, task: &Task<'_, AnyState>, traced: bool) -> NodeFuture<AnyState> {
     let Some(node) = core.entry(task.request.node) else { return missing_node(core, task.request.node) };
     match (&node.policies, task.limits()) {
         (None, None) if traced => invoke_in_span(&*node.call, task),
@@ -88,12 +82,12 @@ fn call<S: State>(core: &RunGraph<S>, task: &Task<'_, S>, traced: bool) -> NodeF
 }
 
 /// One attempt of a task, the one that its request says, judged by the node's policies.
-pub(crate) async fn attempt_of<S: State>(
-    node: &Arc<dyn ErasedNode<S>>,
+pub(crate) async fn attempt_of(
+    node: &Arc<dyn ErasedNode<AnyState>>,
     policies: Option<&Policies>,
-    task: &Task<'_, S>,
+    task: &Task<'_, AnyState>,
     traced: bool,
-) -> EndedAttempt<S> {
+) -> EndedAttempt {
     let policies = match (policies, task.limits()) {
         (None, None) => Cow::Owned(Policies::default()),
         (Some(policies), None) => Cow::Borrowed(policies),
@@ -104,7 +98,7 @@ pub(crate) async fn attempt_of<S: State>(
 
 /// The error for a node that is neither in the graph nor temporary. Such a node is never planned.
 #[cold]
-fn missing_node<S: State>(core: &RunGraph<S>, node: u32) -> NodeFuture<S> {
+fn missing_node(core: &RunGraph, node: u32) -> NodeFuture<AnyState> {
     let problem = format!("there is no node `{}` to run", core.name(node));
     Box::pin(std::future::ready(Err(OwnError(Error::new(Code::UnknownTarget, problem)).into())))
 }

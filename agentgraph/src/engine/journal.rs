@@ -36,7 +36,8 @@ use crate::record::codec::Codec;
 use crate::record::header::StoredCall;
 use crate::record::unordered;
 use crate::session::Sessions;
-use crate::state::{State, StateError};
+use crate::state::StateError;
+use crate::typed::{AnySchema, AnyState};
 use crate::words::Spent;
 use agentgraph_checkpoint::behind::Behind;
 use agentgraph_checkpoint::canonical;
@@ -61,9 +62,9 @@ const SLACK: u64 = 64 * 1024;
 const SMALL: u64 = 4 * 1024;
 
 /// Writes the checkpoints of one run.
-pub(crate) struct Journal<S: State> {
+pub(crate) struct Journal {
     saver: Arc<dyn Checkpointer>,
-    codec: Codec<S>,
+    codec: Codec,
     /// The queue in front of the saver, for a run that stores in the background.
     behind: Option<Arc<Behind>>,
     head: Head,
@@ -164,10 +165,10 @@ pub(in crate::engine) struct CommitNote {
 }
 
 /// A checkpoint to be written: the position of the run, and the notes beside it.
-pub(in crate::engine) struct Commit<'a, S: State> {
+pub(in crate::engine) struct Commit<'a> {
     note: &'a CommitNote,
-    position: &'a Position<S>,
-    outputs: &'a KeptOutputs<S>,
+    position: &'a Position,
+    outputs: &'a KeptOutputs,
     sessions: &'a Sessions,
     /// The amounts that the run has used up, if they are counted.
     spent: Option<Spent>,
@@ -175,11 +176,11 @@ pub(in crate::engine) struct Commit<'a, S: State> {
     skips: Vec<&'a str>,
 }
 
-impl<'a, S: State> Commit<'a, S> {
+impl<'a> Commit<'a> {
     pub(in crate::engine) fn new(
         note: &'a CommitNote,
-        position: &'a Position<S>,
-        outputs: &'a KeptOutputs<S>,
+        position: &'a Position,
+        outputs: &'a KeptOutputs,
         sessions: &'a Sessions,
         spent: Option<Spent>,
     ) -> Self {
@@ -192,8 +193,8 @@ impl<'a, S: State> Commit<'a, S> {
     }
 }
 
-impl<S: State> Journal<S> {
-    pub(crate) fn new(persistence: &Persistence<S>, thread: Arc<str>, run: RunId, channels: usize) -> Self {
+impl Journal {
+    pub(crate) fn new(persistence: &Persistence, thread: Arc<str>, run: RunId, channels: usize) -> Self {
         Journal {
             saver: Arc::clone(&persistence.saver),
             codec: persistence.codec,
@@ -228,9 +229,9 @@ impl<S: State> Journal<S> {
     /// Continues after a checkpoint that was read.
     pub(crate) fn continue_from(
         &mut self,
-        core: &GraphCore<S>,
+        core: &GraphCore,
         replayed: &Replay,
-        restored: &RestoredState<S>,
+        restored: &RestoredState,
         has_writes: bool,
     ) {
         let header = &replayed.header;
@@ -262,7 +263,7 @@ impl<S: State> Journal<S> {
     }
 
     /// The part of a full that is constant for a graph.
-    fn constants<'a>(&'a self, core: &'a GraphCore<S>) -> &'a Pairs {
+    fn constants<'a>(&'a self, core: &'a GraphCore) -> &'a Pairs {
         self.unknown.constants.as_ref().unwrap_or_else(|| constants(core))
     }
 
@@ -307,11 +308,11 @@ impl<S: State> Journal<S> {
     /// Writes the current value of a channel into the open record.
     pub(crate) fn record_channel(
         &mut self,
-        state: &S,
-        schema: &S::Schema,
+        state: &AnyState,
+        schema: &AnySchema,
         channel: usize,
     ) -> Result<(), StateError> {
-        (self.codec.record_channel)(state, schema, channel, &mut self.next.delta)
+        (self.codec.record_channel)(state.seen(), schema, channel, &mut self.next.delta)
     }
 
     /// Sets the sum of the updates that the next record must contain.
@@ -353,7 +354,7 @@ impl<S: State> Journal<S> {
         Arc::clone(&self.saver)
     }
 
-    pub(crate) fn codec(&self) -> &Codec<S> {
+    pub(crate) fn codec(&self) -> &Codec {
         &self.codec
     }
 
@@ -411,7 +412,7 @@ impl<S: State> Journal<S> {
     }
 
     /// The codec and writer with which a merge records its changes.
-    pub(crate) fn recorder(&mut self) -> (&Codec<S>, &mut DeltaWriter) {
+    pub(crate) fn recorder(&mut self) -> (&Codec, &mut DeltaWriter) {
         (&self.codec, &mut self.next.delta)
     }
 
@@ -430,7 +431,7 @@ impl<S: State> Journal<S> {
     pub(in crate::engine) fn prepare(
         &mut self,
         services: &dyn Services,
-        commit: &Commit<'_, S>,
+        commit: &Commit<'_>,
     ) -> Result<PreparedRecord, Error> {
         let id = self.next_id();
         let time = micros(services.now());
@@ -450,7 +451,7 @@ impl<S: State> Journal<S> {
         &mut self,
         record: &mut Vec<u8>,
         time: u64,
-        commit: &Commit<'_, S>,
+        commit: &Commit<'_>,
     ) -> Result<(bool, u64), Error> {
         let core = &commit.position.graph;
         let changes = self.next.delta.bytes().len() as u64;
@@ -482,7 +483,7 @@ impl<S: State> Journal<S> {
     pub(in crate::engine) fn try_commit(
         &mut self,
         prepared: &PreparedRecord,
-        commit: &Commit<'_, S>,
+        commit: &Commit<'_>,
     ) -> Result<bool, Error> {
         if prepared.folds || prepared.prunes {
             return Ok(false);
@@ -501,7 +502,7 @@ impl<S: State> Journal<S> {
     pub(in crate::engine) async fn commit(
         &mut self,
         prepared: &PreparedRecord,
-        commit: &Commit<'_, S>,
+        commit: &Commit<'_>,
     ) -> Result<(), Error> {
         let segment = if prepared.folds { Some(self.fold(prepared.time, commit).await?) } else { None };
         self.saver.put(self.put(prepared, segment.as_deref())).await?;
@@ -526,7 +527,7 @@ impl<S: State> Journal<S> {
         }
     }
 
-    fn note_committed(&mut self, prepared: &PreparedRecord, commit: &Commit<'_, S>) {
+    fn note_committed(&mut self, prepared: &PreparedRecord, commit: &Commit<'_>) {
         self.size.stored(prepared.replay, self.next.buffer.len() as u64, (prepared.full, prepared.folds));
         if let Some(pruning) = &mut self.pruning {
             pruning.stored(self.next.buffer.len() as u64);
@@ -545,15 +546,15 @@ impl<S: State> Journal<S> {
 
     /// Replaces the operations by those of a full record. Returns the number of bytes that it refers to in
     /// other records.
-    fn record_whole(&mut self, core: &RunGraph<S>, state: &S) -> Result<u64, Error> {
+    fn record_whole(&mut self, core: &RunGraph, state: &AnyState) -> Result<u64, Error> {
         let id = self.next_id();
         self.next.delta.begin(id);
         let mut referred = 0;
-        let channels = S::channels(&core.schema);
+        let channels = core.schema.channels();
         let stored = channels.iter().enumerate().filter(|(_, channel)| channel.is_stored());
         for (channel, _) in stored {
             match self.next.delta.refer_if_large(channel, id) {
-                0 => (self.codec.record_channel)(state, &core.schema, channel, &mut self.next.delta)?,
+                0 => (self.codec.record_channel)(state.seen(), &core.schema, channel, &mut self.next.delta)?,
                 live => referred += live,
             }
         }
@@ -567,7 +568,7 @@ impl<S: State> Journal<S> {
     }
 
     /// The deltas since the last fold, with the one about to be stored, as one record.
-    async fn fold(&self, time: u64, commit: &Commit<'_, S>) -> Result<Vec<u8>, Error> {
+    async fn fold(&self, time: u64, commit: &Commit<'_>) -> Result<Vec<u8>, Error> {
         let place = self.place();
         let head = self.checkpoint().unwrap_or_default();
         let tail = self.saver.get(place, Some(head)).await?.unwrap_or_default();

@@ -11,38 +11,38 @@ use crate::engine::task_output::{TaskOutput, resolve};
 use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
 use crate::record::bytes::{Bytes, BytesOf};
-use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, Step};
+use crate::typed::{AnyState, AnyUpdate};
 
 /// The last outputs of the nodes that keep them.
-pub(crate) struct KeptOutputs<S: State> {
-    steps: HashMap<u32, KeptOutput<S>>,
+pub(crate) struct KeptOutputs {
+    steps: HashMap<u32, KeptOutput>,
     /// Outputs that the last checkpoint does not contain.
     changed: Vec<u32>,
 }
 
-enum KeptOutput<S: State> {
+enum KeptOutput {
     /// In a run without a store.
-    Live(LiveStep<S>),
+    Live(LiveStep),
     /// In its stored encoding.
     Bytes(Vec<u8>),
 }
 
-struct LiveStep<S: State> {
-    update: Option<S::Update>,
+struct LiveStep {
+    update: Option<AnyUpdate>,
     targets: Vec<Goto>,
     replaces_edges: bool,
 }
 
-impl<S: State> Default for KeptOutputs<S> {
+impl Default for KeptOutputs {
     fn default() -> Self {
         KeptOutputs { steps: HashMap::new(), changed: Vec::new() }
     }
 }
 
-impl<S: State> KeptOutputs<S> {
+impl KeptOutputs {
     /// Reads the outputs from a checkpoint, for the nodes that still keep their outputs.
-    pub(crate) fn of(core: &RunGraph<S>, stored: BTreeMap<String, Bytes>) -> Self {
+    pub(crate) fn of(core: &RunGraph, stored: BTreeMap<String, Bytes>) -> Self {
         let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
             let node = *core.compiled().by_name.get(&*name)?;
             core.compiled().topology.exits(node).keeps_output.then_some((node, KeptOutput::Bytes(step)))
@@ -59,7 +59,7 @@ impl<S: State> KeptOutputs<S> {
     }
 
     /// The outputs to be stored, by name: all of them, or the changed ones.
-    pub(crate) fn to_store<'a>(&'a self, core: &'a RunGraph<S>, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
+    pub(crate) fn to_store<'a>(&'a self, core: &'a RunGraph, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
         let wanted = self.steps.iter().filter(|(node, _)| all || self.changed.contains(node));
         let stored = wanted.filter_map(|(node, kept)| match kept {
             KeptOutput::Bytes(step) => Some((core.compiled().name(*node), BytesOf(step))),
@@ -77,8 +77,8 @@ impl<S: State> KeptOutputs<S> {
     }
 }
 
-impl<S: State> LiveStep<S> {
-    fn of(core: &RunGraph<S>, done: &TaskOutput<S>) -> Self {
+impl LiveStep {
+    fn of(core: &RunGraph, done: &TaskOutput) -> Self {
         let targets = done.targets().iter().map(|target| {
             let name = target.name(core).to_owned();
             match &target.input {
@@ -93,7 +93,7 @@ impl<S: State> LiveStep<S> {
         }
     }
 
-    fn to_step(&self) -> Step<S> {
+    fn to_step(&self) -> Step<AnyState> {
         Step::Command(Box::new(Command {
             update: self.update.clone(),
             targets: self.targets.clone(),
@@ -104,15 +104,15 @@ impl<S: State> LiveStep<S> {
 }
 
 /// Outputs that are kept once their merge has succeeded.
-pub(super) struct NewOutputs<S: State>(Vec<(u32, KeptOutput<S>)>);
+pub(super) struct NewOutputs(Vec<(u32, KeptOutput)>);
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Selects the results to be kept.
     pub(super) fn outputs_to_keep(
         &self,
         node_at: impl Fn(usize) -> u32,
-        done: &[Option<TaskOutput<S>>],
-    ) -> Result<NewOutputs<S>, Error> {
+        done: &[Option<TaskOutput>],
+    ) -> Result<NewOutputs, Error> {
         let mut keeps = Vec::new();
         if !self.position.graph.keeps_outputs {
             return Ok(NewOutputs(keeps));
@@ -136,7 +136,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         Ok(NewOutputs(keeps))
     }
 
-    pub(super) fn keep(&mut self, NewOutputs(keeps): NewOutputs<S>) {
+    pub(super) fn keep(&mut self, NewOutputs(keeps): NewOutputs) {
         for (node, kept) in keeps {
             if self.records.outputs.steps.insert(node, kept).is_none() {
                 Arc::make_mut(&mut self.runtime.shared.lock_visible().kept).insert(node);
@@ -154,7 +154,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The last output of a node.
-    pub(super) fn output_of(&self, node: u32) -> Result<Option<TaskOutput<S>>, Error> {
+    pub(super) fn output_of(&self, node: u32) -> Result<Option<TaskOutput>, Error> {
         let step = match (self.records.outputs.steps.get(&node), &self.records.journal) {
             (Some(KeptOutput::Live(step)), _) => step.to_step(),
             (Some(KeptOutput::Bytes(step)), Some(journal)) => {

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use crate::engine::journal::Journal;
 use crate::error::Error;
 use crate::graph::GraphCore;
-use crate::state::{Lifetime, State, WriteKind};
+use crate::state::{Lifetime, WriteKind};
+use crate::typed::{AnyState, AnyUpdate};
 
-pub(super) fn reset<S: State>(
-    core: &GraphCore<S>,
-    state: &mut S,
-    journal: &mut Option<Journal<S>>,
+pub(super) fn reset(
+    core: &GraphCore,
+    state: &mut AnyState,
+    journal: &mut Option<Journal>,
     lifetime: Lifetime,
 ) -> Result<(), Error> {
-    state.reset(&core.schema, lifetime);
+    core.schema.reset(state, lifetime);
     let Some(journal) = journal else { return Ok(()) };
-    let channels = S::channels(&core.schema).iter().enumerate();
+    let channels = core.schema.channels().iter().enumerate();
     for (channel, _) in channels.filter(|(_, channel)| channel.lifetime == lifetime) {
         journal.record_channel(state, &core.schema, channel)?;
     }
@@ -26,13 +27,13 @@ pub(super) fn reset<S: State>(
 /// The state to merge into, without the ephemeral values of the last superstep. `writes`: the tasks of this
 /// superstep write ephemeral channels.
 #[inline]
-pub(super) fn begin_merge<'a, S: State>(
-    core: &GraphCore<S>,
-    state: &'a mut Arc<S>,
-    journal: &mut Option<Journal<S>>,
+pub(super) fn begin_merge<'a>(
+    core: &GraphCore,
+    state: &'a mut Arc<AnyState>,
+    journal: &mut Option<Journal>,
     ephemeral: &mut bool,
     writes: bool,
-) -> Result<&'a mut S, Error> {
+) -> Result<&'a mut AnyState, Error> {
     let state = Arc::make_mut(state);
     if let Some(journal) = journal {
         journal.begin();
@@ -44,10 +45,10 @@ pub(super) fn begin_merge<'a, S: State>(
 }
 
 /// Resets ephemeral channels that the last superstep wrote.
-fn forget_ephemeral<S: State>(
-    core: &GraphCore<S>,
-    state: &mut S,
-    journal: &mut Option<Journal<S>>,
+fn forget_ephemeral(
+    core: &GraphCore,
+    state: &mut AnyState,
+    journal: &mut Option<Journal>,
     written: &mut bool,
     writes: bool,
 ) -> Result<(), Error> {
@@ -57,10 +58,10 @@ fn forget_ephemeral<S: State>(
     Ok(())
 }
 
-pub(super) fn writes_ephemeral<S: State>(core: &GraphCore<S>, update: &S::Update) -> bool {
-    let channels = S::channels(&core.schema);
+pub(super) fn writes_ephemeral(core: &GraphCore, update: &AnyUpdate) -> bool {
+    let channels = core.schema.channels();
     let mut found = false;
-    S::writes(&core.schema, update, &mut |channel, _: WriteKind| {
+    core.schema.writes(update, &mut |channel, _: WriteKind| {
         found |= channels[channel].lifetime == Lifetime::Ephemeral;
     });
     found

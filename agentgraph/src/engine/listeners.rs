@@ -5,20 +5,19 @@ use std::sync::Arc;
 use crate::engine::halt::Halt;
 use crate::engine::spans::Spans;
 use crate::run::event::EventQueue;
-use crate::state::State;
 
 /// The receivers of a call's events and spans, and the sources of requests to stop it.
-pub(crate) struct Listeners<S: State> {
+pub(crate) struct Listeners {
     /// The stream, if the call has one.
-    pub(in crate::engine) events: Option<Arc<EventQueue<S>>>,
+    pub(in crate::engine) events: Option<Arc<EventQueue>>,
     /// The caller's tokens and time limits, if there are any.
     pub(in crate::engine) halt: Option<Box<Halt>>,
     /// The open spans, if a subscriber may listen to them.
     pub(in crate::engine) spans: Option<Box<Spans>>,
 }
 
-impl<S: State> Listeners<S> {
-    pub(crate) fn new(events: Option<Arc<EventQueue<S>>>, halt: Option<Box<Halt>>) -> Self {
+impl Listeners {
+    pub(crate) fn new(events: Option<Arc<EventQueue>>, halt: Option<Box<Halt>>) -> Self {
         Listeners { events, halt, spans: Spans::of_call() }
     }
 }

@@ -26,8 +26,9 @@ use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredJoin, StoredState, StoredStuck};
 use crate::record::migrate::StoredFields;
 use crate::session::StoredSessions;
-use crate::state::{Channel, State, StateError};
+use crate::state::{Channel, StateError};
 use crate::step::{InputValue, Step};
+use crate::typed::AnyState;
 use crate::words::{END, EditError, GraphEdit, START, Spent};
 use agentgraph_checkpoint::delta::{Weight, whole_size};
 use agentgraph_checkpoint::engine::{IMPOSSIBLE, corrupt, is_possible, unreadable};
@@ -53,8 +54,8 @@ pub(crate) struct Replay {
 }
 
 /// A restored state, with the facts that a journal needs about it.
-pub(crate) struct RestoredState<S> {
-    pub(crate) state: S,
+pub(crate) struct RestoredState {
+    pub(crate) state: AnyState,
     pub(in crate::engine) weights: Vec<Weight>,
     /// Whether the record was written by a graph with the same channels.
     pub(in crate::engine) same_fields: bool,
@@ -62,7 +63,7 @@ pub(crate) struct RestoredState<S> {
     pub(in crate::engine) unknown: Vec<UnknownField>,
 }
 
-impl<S> RestoredState<S> {
+impl RestoredState {
     /// The names of the stored fields that the state does not have and the graph does not drop.
     pub(crate) fn unknown_names(&self) -> impl Iterator<Item = &str> {
         self.unknown.iter().map(|field| &*field.name)
@@ -75,8 +76,8 @@ impl<S> RestoredState<S> {
 }
 
 /// Reads the checkpoint at the end of a tail.
-pub(crate) async fn replay<S: State>(
-    persistence: &Persistence<S>,
+pub(crate) async fn replay(
+    persistence: &Persistence,
     place: Place<'_>,
     tail: &mut Tail,
 ) -> Result<Replay, Error> {
@@ -153,8 +154,8 @@ pub(crate) fn apply_row(
 }
 
 /// Fetches the values that a full refers to.
-pub(crate) async fn fill_references<S: State>(
-    persistence: &Persistence<S>,
+pub(crate) async fn fill_references(
+    persistence: &Persistence,
     place: Place<'_>,
     replayed: &mut Replay,
 ) -> Result<(), Error> {
@@ -181,16 +182,16 @@ async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Re
 
 /// Builds the typed state. Stored fields that the state no longer has are returned beside it; new fields have
 /// their initial values.
-pub(crate) fn restore<S: State>(
-    core: &GraphCore<S>,
-    persistence: &Persistence<S>,
+pub(crate) fn restore(
+    core: &GraphCore,
+    persistence: &Persistence,
     place: Place<'_>,
     replayed: &Replay,
-) -> Result<RestoredState<S>, Error> {
-    let channels = S::channels(&core.schema);
+) -> Result<RestoredState, Error> {
+    let channels = core.schema.channels();
     let stored = StoredValues::read(core, place, replayed)?;
     stored.check_that_some_is_known(channels, place)?;
-    let mut state = S::initial(&core.schema);
+    let mut state = core.schema.initial();
     let mut weights = vec![Weight::default(); channels.len()];
     for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
         let Some(StoredValue { bytes, live, whole_at }) = stored.of(at, channel, place, replayed)? else {
@@ -205,11 +206,7 @@ pub(crate) fn restore<S: State>(
 }
 
 /// Checks that continuing would not lose stored fields.
-pub(crate) fn check_fields<S: State>(
-    core: &GraphCore<S>,
-    place: Place<'_>,
-    replayed: &Replay,
-) -> Result<(), Error> {
+pub(crate) fn check_fields(core: &GraphCore, place: Place<'_>, replayed: &Replay) -> Result<(), Error> {
     if core.unknown_fields.keeps || !replayed.header.fields.iter().any(|name| is_unknown(core, name)) {
         return Ok(());
     }
@@ -218,18 +215,16 @@ pub(crate) fn check_fields<S: State>(
 }
 
 /// Restores a state that is stored in a header since no checkpoint contains it.
-pub(crate) fn restore_kept<S: State>(
-    core: &GraphCore<S>,
-    persistence: &Persistence<S>,
+pub(crate) fn restore_kept(
+    core: &GraphCore,
+    persistence: &Persistence,
     place: Place<'_>,
     kept: &StoredState,
-) -> Result<S, Error> {
+) -> Result<AnyState, Error> {
     let at = |error: Error| error.on_thread(Some(place.thread));
     let fields = migrated(core, kept).map_err(at)?;
-    let mut state = S::initial(&core.schema);
-    for (channel, described) in
-        S::channels(&core.schema).iter().enumerate().filter(|(_, one)| one.is_stored())
-    {
+    let mut state = core.schema.initial();
+    for (channel, described) in core.schema.channels().iter().enumerate().filter(|(_, one)| one.is_stored()) {
         let name = fields.names().find(|name| described.is_called(name)).map(str::to_owned);
         let Some(value) = name.and_then(|name| fields.value(&name)) else { continue };
         (persistence.codec.restore_channel)(&mut state, &core.schema, channel, value)
@@ -264,8 +259,8 @@ struct StoredValue<'v> {
 }
 
 impl<'a> StoredValues<'a> {
-    fn read<S: State>(core: &GraphCore<S>, place: Place<'_>, replayed: &'a Replay) -> Result<Self, Error> {
-        let channels = S::channels(&core.schema);
+    fn read(core: &GraphCore, place: Place<'_>, replayed: &'a Replay) -> Result<Self, Error> {
+        let channels = core.schema.channels();
         let header = &replayed.header;
         let names: Vec<&str> = header.fields.iter().map(String::as_str).collect();
         if header.schema != core.migrations.version {
@@ -284,9 +279,9 @@ impl<'a> StoredValues<'a> {
     }
 
     /// The stored fields that the state does not have.
-    fn unknown<S: State>(
+    fn unknown(
         &self,
-        core: &GraphCore<S>,
+        core: &GraphCore,
         place: Place<'_>,
         replayed: &Replay,
     ) -> Result<Vec<UnknownField>, Error> {
@@ -297,7 +292,7 @@ impl<'a> StoredValues<'a> {
             return Ok(unknown.map(|(name, value)| UnknownField { name, value, whole_at: None }).collect());
         }
         // A table of the same length has no room for other fields.
-        if self.same_fields && self.names.len() == S::channels(&core.schema).len() {
+        if self.same_fields && self.names.len() == core.schema.channels().len() {
             return Ok(Vec::new());
         }
         let unknown = self.names.iter().enumerate().filter(|(_, name)| is_unknown(core, name));
@@ -398,24 +393,20 @@ fn other_version(place: Place<'_>, id: CheckpointId, problem: &str) -> Error {
 }
 
 /// The position of a stored run, by the ids of the current graph.
-pub(crate) struct Lookup<S: State> {
+pub(crate) struct Lookup {
     /// The graph with the temporary edits of the run.
-    pub(crate) graph: RunGraph<S>,
+    pub(crate) graph: RunGraph,
     pub(crate) frontier: Frontier,
     pub(crate) joins: Joins,
     /// The open activations, if the run has no supersteps.
-    pub(crate) eager: Option<Box<Activations<S>>>,
+    pub(crate) eager: Option<Box<Activations>>,
 }
 
 /// Looks up the stored frontier and joins in the graph.
 ///
 /// # Errors
 /// [`Code::GraphChanged`] with the names that are missing.
-pub(crate) fn look_up<S: State>(
-    core: &Arc<GraphCore<S>>,
-    place: Place<'_>,
-    header: &Header,
-) -> Result<Lookup<S>, Error> {
+pub(crate) fn look_up(core: &Arc<GraphCore>, place: Place<'_>, header: &Header) -> Result<Lookup, Error> {
     if !header.next.is_empty() && header.discipline != core.discipline.name() {
         return Err(other_discipline(place, header, core.discipline.name()));
     }
@@ -467,7 +458,7 @@ fn other_discipline(place: Place<'_>, header: &Header, now: &str) -> Error {
     Error::new(Code::GraphChanged, problem).on_thread(Some(place.thread))
 }
 
-fn id_of<S: State>(core: &RunGraph<S>, name: &str, gone: &mut Vec<String>) -> u32 {
+fn id_of(core: &RunGraph, name: &str, gone: &mut Vec<String>) -> u32 {
     match core.id(name) {
         Some(node) => node,
         None if name == START => core.topology.start(),
@@ -478,7 +469,7 @@ fn id_of<S: State>(core: &RunGraph<S>, name: &str, gone: &mut Vec<String>) -> u3
     }
 }
 
-fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Joins {
+fn stored_joins(core: &RunGraph, header: &Header, gone: &mut Vec<String>) -> Joins {
     let mut joins = Joins::of(&core.topology);
     joins.note_stuck_inside(header.stuck.iter().cloned());
     let pruned = core.overlay().into_iter().flat_map(|overlay| overlay.pruned());
@@ -507,7 +498,7 @@ fn stored_joins<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<St
 
 /// Describes a stored join that the graph does not have, and the graph's join with the same target, if there
 /// is one.
-fn gone_join<S: State>(core: &RunGraph<S>, stored: &StoredJoin) -> String {
+fn gone_join(core: &RunGraph, stored: &StoredJoin) -> String {
     let to = if stored.to == END { "END" } else { &stored.to };
     let sources = |join: &JoinShape| join.sources.iter().map(|source| core.name(*source)).collect::<Vec<_>>();
     let mut joins =
@@ -519,11 +510,7 @@ fn gone_join<S: State>(core: &RunGraph<S>, stored: &StoredJoin) -> String {
 
 /// The joins that were still waiting when the run of a header ended: those of its graph by their stored
 /// names, then those of subgraphs.
-pub(crate) fn stuck_at_end<S: State>(
-    core: &Arc<GraphCore<S>>,
-    namespace: &str,
-    header: &Header,
-) -> Vec<StoredStuck> {
+pub(crate) fn stuck_at_end(core: &Arc<GraphCore>, namespace: &str, header: &Header) -> Vec<StoredStuck> {
     let core = RunGraph::restore(core, header, &mut Vec::new());
     let pruned: Vec<(&str, &str)> = core
         .overlay()
@@ -555,8 +542,8 @@ pub(crate) fn stuck_in(thread: &str, record: &[u8]) -> Result<Vec<StoredStuck>, 
 }
 
 /// The edits of a finished task, with the nodes that they add.
-pub(crate) fn proposed<S: State>(
-    core: &RunGraph<S>,
+pub(crate) fn proposed(
+    core: &RunGraph,
     thread: &str,
     edits: Vec<GraphEdit>,
 ) -> Result<Vec<ProposedEdit>, Error> {
@@ -574,32 +561,32 @@ pub(crate) fn proposed<S: State>(
 }
 
 /// The step of a finished task and its temporary edits, from its pending write.
-pub(crate) fn finished_step<S: State>(
-    core: &GraphCore<S>,
-    codec: &Codec<S>,
+pub(crate) fn finished_step(
+    core: &GraphCore,
+    codec: &Codec,
     thread: &str,
     record: &[u8],
-) -> Result<(Step<S>, Vec<GraphEdit>), Error> {
+) -> Result<(Step<AnyState>, Vec<GraphEdit>), Error> {
     finished(core, codec, thread, record, Misfit::Refuse)
 }
 
 /// [`finished_step`], without the fields that the current state does not have.
-pub(crate) fn shown_step<S: State>(
-    core: &GraphCore<S>,
-    codec: &Codec<S>,
+pub(crate) fn shown_step(
+    core: &GraphCore,
+    codec: &Codec,
     thread: &str,
     record: &[u8],
-) -> Result<(Step<S>, Vec<GraphEdit>), Error> {
+) -> Result<(Step<AnyState>, Vec<GraphEdit>), Error> {
     finished(core, codec, thread, record, Misfit::LeaveOut)
 }
 
-fn finished<S: State>(
-    core: &GraphCore<S>,
-    codec: &Codec<S>,
+fn finished(
+    core: &GraphCore,
+    codec: &Codec,
     thread: &str,
     record: &[u8],
     misfit: Misfit,
-) -> Result<(Step<S>, Vec<GraphEdit>), Error> {
+) -> Result<(Step<AnyState>, Vec<GraphEdit>), Error> {
     let step = StoredStep::from_bytes(record).and_then(|step| step.migrated(&core.migrations)).and_then(
         |mut step| {
             fit(core, thread, &mut step, misfit)?;
@@ -632,8 +619,8 @@ pub(crate) struct Remains {
 }
 
 /// Sorts the pending writes of a checkpoint, together with its header's open tasks.
-pub(crate) fn read_remains<S: State>(
-    core: &Arc<GraphCore<S>>,
+pub(crate) fn read_remains(
+    core: &Arc<GraphCore>,
     place: Place<'_>,
     (id, header): (CheckpointId, &Header),
     writes: &[PendingWrite],

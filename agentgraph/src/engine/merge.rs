@@ -14,15 +14,15 @@ use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::{END_ID, Exits, Topology};
 use crate::graph::{GraphCore, RouterFn};
-use crate::state::State;
 use crate::step::{Goto, InputValue};
+use crate::typed::{AnyState, AnyUpdate, Seen};
 
 /// The parts that a merge changes beside the state.
-pub(crate) struct Merge<'a, S: State> {
-    pub(in crate::engine) core: &'a RunGraph<S>,
+pub(crate) struct Merge<'a> {
+    pub(crate) core: &'a RunGraph,
     pub(in crate::engine) joins: &'a mut Joins,
-    pub(in crate::engine) next: &'a mut Frontier,
-    pub(in crate::engine) recorder: Recorder<'a, S>,
+    pub(crate) next: &'a mut Frontier,
+    pub(in crate::engine) recorder: Recorder<'a>,
     pub(in crate::engine) gotos: &'a mut Vec<Goto>,
     /// Set once the state has changed.
     pub(in crate::engine) merging: &'a mut bool,
@@ -41,11 +41,11 @@ pub(crate) enum Arrival {
     Later,
 }
 
-impl<S: State> Merge<'_, S> {
+impl Merge<'_> {
     /// Merges the only task of a superstep if it returned an update and nothing else: by value, and without
     /// the steps that its node does not need.
     #[inline]
-    pub(crate) fn update(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
+    pub(crate) fn update(&mut self, state: &mut AnyState, node: u32, update: AnyUpdate) -> Result<(), Error> {
         let exits = self.core.topology.exits(node);
         if exits.fallible_routers {
             let done = TaskOutput { update: Some(update), routing: None };
@@ -54,25 +54,22 @@ impl<S: State> Merge<'_, S> {
         self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
         self.follow_edges(node);
         if exits.routers {
-            self.ask_routers(node, state)?;
+            self.ask_routers(node, state.seen())?;
         }
         self.settle();
         Ok(())
     }
 
-    /// [`update`](Merge::update) for a run without recorder and edits, if no join has a timeout, no node is
-    /// deferred or dispatched and the node's routers do not fail.
+    /// Begins what [`update`](Merge::update) does, for a run without recorder and edits, if no join has a
+    /// timeout, no node is deferred or dispatched and the node's routers do not fail. The shell applies the
+    /// update, then calls [`after_only`](Merge::after_only).
     #[inline]
-    pub(crate) fn only_update(
-        &mut self,
-        state: &mut S,
-        (node, exits): (u32, Exits),
-        update: S::Update,
-    ) -> Result<(), Error> {
+    pub(crate) fn begin_only(&mut self) {
         *self.merging = true;
-        if let Err(error) = state.apply(&self.core.schema, update) {
-            return Err(Error::from(error).at_node(self.core.name(node)));
-        }
+    }
+
+    #[inline]
+    pub(crate) fn after_only(&mut self, (node, exits): (u32, Exits), state: Seen<'_>) -> Result<(), Error> {
         let next = &mut self.next.pulled;
         match self.core.topology.successors.row(node) {
             [only] => next[0] = *only,
@@ -88,11 +85,12 @@ impl<S: State> Merge<'_, S> {
             self.ask_routers(node, state)?;
         }
         self.next.settle();
+        *self.merging = false;
         Ok(())
     }
 
     /// Merges the only task of a superstep.
-    pub(crate) fn single(&mut self, state: &mut S, node: u32, done: TaskOutput<S>) -> Result<(), Error> {
+    pub(crate) fn single(&mut self, state: &mut AnyState, node: u32, done: TaskOutput) -> Result<(), Error> {
         self.one(state, node, done, Arrival::WithEdits)?;
         self.settle();
         Ok(())
@@ -102,9 +100,9 @@ impl<S: State> Merge<'_, S> {
     /// fallible routers: they run first, so that a failure leaves the state unchanged.
     pub(crate) fn one(
         &mut self,
-        state: &mut S,
+        state: &mut AnyState,
         node: u32,
-        mut done: TaskOutput<S>,
+        mut done: TaskOutput,
         arrival: Arrival,
     ) -> Result<(), Error> {
         let replaces_edges = done.replaces_edges();
@@ -133,7 +131,7 @@ impl<S: State> Merge<'_, S> {
         }
         self.follow_targets(node, routing);
         if !replaces_edges && !routes_first && self.core.exits(node).routers {
-            self.ask_routers(node, state)?;
+            self.ask_routers(node, state.seen())?;
         }
         if pruned && arrival == Arrival::WithEdits {
             self.fire_joins();
@@ -145,9 +143,9 @@ impl<S: State> Merge<'_, S> {
     /// comes before joins and state are changed.
     pub(crate) fn merge_tasks(
         &mut self,
-        state: &mut S,
+        state: &mut AnyState,
         actors: Actors<'_>,
-        tasks: &mut [Option<TaskOutput<S>>],
+        tasks: &mut [Option<TaskOutput>],
         uses: &ChannelUses,
     ) -> Result<(), Error> {
         let mut replaces = Vec::new();
@@ -182,12 +180,17 @@ impl<S: State> Merge<'_, S> {
     }
 
     /// Applies an update without successors.
-    pub(crate) fn apply_alone(&mut self, state: &mut S, node: u32, update: S::Update) -> Result<(), Error> {
+    pub(crate) fn apply_alone(
+        &mut self,
+        state: &mut AnyState,
+        node: u32,
+        update: AnyUpdate,
+    ) -> Result<(), Error> {
         self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))
     }
 
     /// Applies the input of a run and finds its first frontier.
-    pub(crate) fn input(&mut self, state: &mut S, input: S::Update) -> Result<(), Error> {
+    pub(crate) fn input(&mut self, state: &mut AnyState, input: AnyUpdate) -> Result<(), Error> {
         let start = self.core.topology.start();
         if self.core.is_edited() {
             self.single(state, start, TaskOutput { update: Some(input), routing: None })
@@ -277,25 +280,26 @@ impl<S: State> Merge<'_, S> {
     }
 
     #[inline]
-    fn apply(&mut self, state: &mut S, update: S::Update) -> Result<(), Error> {
+    fn apply(&mut self, state: &mut AnyState, update: AnyUpdate) -> Result<(), Error> {
         *self.merging = true;
         self.recorder.apply(state, &self.core.schema, update).map_err(Error::from)
     }
 
     fn route_on_own_update(
         &mut self,
-        state: &mut S,
+        state: &mut AnyState,
         node: u32,
-        done: &mut TaskOutput<S>,
+        done: &mut TaskOutput,
     ) -> Result<(), Error> {
         if !self.core.exits(node).routers {
             return Ok(());
         }
         match &mut done.update {
-            None => self.ask_routers(node, state),
+            None => self.ask_routers(node, state.seen()),
             Some(update) => {
-                let core = self.core;
-                state.peek(&core.schema, update, |state| self.ask_routers(node, state))?
+                let mut asked = Ok(());
+                self.core.schema.peek(state, update, &mut |state| asked = self.ask_routers(node, state))?;
+                asked
             }
         }
     }
@@ -373,7 +377,7 @@ impl<S: State> Merge<'_, S> {
         });
     }
 
-    fn ask_routers(&mut self, node: u32, state: &S) -> Result<(), Error> {
+    fn ask_routers(&mut self, node: u32, state: Seen<'_>) -> Result<(), Error> {
         let core = self.core;
         for router in core.topology.routers.row(node) {
             let router = &core.routers[*router as usize];
@@ -439,11 +443,11 @@ impl<S: State> Merge<'_, S> {
 }
 
 /// Applies an update without successors, outside a superstep.
-pub(crate) fn write<S: State>(
-    core: &GraphCore<S>,
-    state: &mut S,
-    mut recorder: Recorder<'_, S>,
-    update: S::Update,
+pub(crate) fn write(
+    core: &GraphCore,
+    state: &mut AnyState,
+    mut recorder: Recorder<'_>,
+    update: AnyUpdate,
 ) -> Result<(), Error> {
     recorder.apply(state, &core.schema, update).map_err(Error::from)
 }

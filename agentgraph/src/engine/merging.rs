@@ -11,22 +11,22 @@ use crate::engine::recorder::Recorder;
 use crate::engine::task_output::TaskOutput;
 use crate::engine::{Loop, now};
 use crate::error::Error;
-use crate::state::State;
+use crate::typed::{AnyState, AnyUpdate};
 
 /// The state before a merge that may fail.
-pub(super) enum BeforeMerge<S> {
+pub(super) enum BeforeMerge {
     /// The state is unchanged after a failure.
     Same,
-    Kept(Arc<S>),
+    Kept(Arc<AnyState>),
     /// The state is lost after a failure; a store contains it.
     Gone,
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// The state and the other parts that the merge of a superstep's only task changes. The task is done, so
     /// its frontier is reused in place for the next one.
     #[inline]
-    pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut S, Merge<'_, S>), Error> {
+    pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut AnyState, Merge<'_>), Error> {
         self.position.frontier.clear();
         let now = now(&self.position.graph, &self.runtime.shared);
         let state = begin_merge(
@@ -50,7 +50,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// How to restore the state if the routers of a merge fail. At that time only ephemeral channels have
     /// changed.
-    pub(super) fn before_merge(&self, fallible: bool) -> BeforeMerge<S> {
+    pub(super) fn before_merge(&self, fallible: bool) -> BeforeMerge {
         let is_stored_later = self.records.journal.as_ref().is_some_and(Journal::waits);
         if !(self.position.graph.has_ephemeral && self.buffers.ephemeral) {
             BeforeMerge::Same
@@ -63,7 +63,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Restores the state after a failed merge.
-    pub(super) fn undo_merge(&mut self, before: BeforeMerge<S>) {
+    pub(super) fn undo_merge(&mut self, before: BeforeMerge) {
         match before {
             _ if self.position.merging => {}
             BeforeMerge::Same => {}
@@ -80,7 +80,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Writes an update without successors into the open record.
-    pub(super) fn write(&mut self, update: S::Update) -> Result<(), Error> {
+    pub(super) fn write(&mut self, update: AnyUpdate) -> Result<(), Error> {
         let state = Arc::make_mut(&mut self.position.state);
         let recorder = Recorder::of(&mut self.records.journal, &mut self.records.trace);
         write(&self.position.graph, state, recorder, update)
@@ -90,7 +90,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn merge_as(
         &mut self,
         actors: Actors<'_>,
-        done: &mut [Option<TaskOutput<S>>],
+        done: &mut [Option<TaskOutput>],
     ) -> Result<(), Error> {
         self.buffers.uses.note(&self.position.graph, actors, done)?;
         let keeps = self.outputs_to_keep(|index| actors.node(index), done)?;

@@ -16,12 +16,12 @@ use crate::engine::stored::once_write;
 use crate::error::Error;
 use crate::node::NodeResult;
 use crate::policy::CatchPanic;
-use crate::state::State;
+use crate::typed::AnyState;
 use agentgraph_checkpoint::PendingWrite;
 
 /// Where a run with this journal keeps the results of durable steps. A run that stores only at its end keeps
 /// none.
-pub(crate) fn once_storage<S: State>(journal: Option<&Journal<S>>) -> OnceStorage {
+pub(crate) fn once_storage(journal: Option<&Journal>) -> OnceStorage {
     match journal {
         Some(journal) if !journal.waits() => OnceStorage::Kept,
         Some(_) => OnceStorage::AtTheEnd,
@@ -44,8 +44,8 @@ pub(crate) async fn or_unstored<T>(
 }
 
 /// Stores pending writes. Those of the results `new` are in the store when their steps are woken.
-pub(super) async fn put_writes<S: State>(
-    journal: &mut Journal<S>,
+pub(super) async fn put_writes(
+    journal: &mut Journal,
     control: &Control,
     writes: &[PendingWrite],
     new: &[NewOnce],
@@ -58,13 +58,13 @@ pub(super) async fn put_writes<S: State>(
     Ok(())
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Stores the results of durable steps of the only task of a superstep while the task continues. Returns
     /// the task's result if it ended meanwhile.
     pub(super) async fn store_once_beside(
         &mut self,
-        task: &mut CatchPanic<S>,
-    ) -> Result<Option<NodeResult<S>>, Error> {
+        task: &mut CatchPanic,
+    ) -> Result<Option<NodeResult<AnyState>>, Error> {
         let control = &self.runtime.shared.control;
         let new = control.take_unstored();
         let Some(journal) = &mut self.records.journal else { return Ok(None) };

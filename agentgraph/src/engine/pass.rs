@@ -24,7 +24,7 @@ use crate::context::edits;
 use crate::context::edits::CollectedEdit;
 use crate::dependency::deps::Slot;
 use crate::dependency::edits::{Op, PassDesk, SettledEdits, Transaction};
-use crate::dependency::outputs::{OutputTable, Outputs, OutputsUpdate};
+use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::plan::MissReason;
 use crate::dependency::wiring::Wiring;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput, inline};
@@ -43,27 +43,24 @@ use crate::node::host::{EncodedState, TaskCall, TaskDetails};
 use crate::policy::Siblings;
 use crate::record::codec::Codec;
 use crate::record::once::StoredOnce;
+use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use crate::words::{AskedQuestion, DroppedEdits, EditError, GraphEdit, Interrupt, StopReason};
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
-impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
-    fn entry(
-        self: Arc<Self>,
-        state: &Outputs<O, S>,
-        input: &OutputsUpdate<O, S>,
-        kept: bool,
-    ) -> Result<Vec<u32>, Error> {
-        if let Some(begins) = input.begins.as_ref().filter(|begins| !begins.before.is_empty()) {
-            let desk = PassDesk::new(Arc::clone(&self), state.kept(), kept);
+impl<O: Output, S: PassInput> Driver for Wiring<O, S> {
+    fn entry(self: Arc<Self>, state: &AnyState, input: &AnyUpdate, kept: bool) -> Result<Vec<u32>, Error> {
+        let begins = input.seen::<Outputs<O, S>>().and_then(|input| input.begins.as_ref());
+        if let Some(begins) = begins.filter(|begins| !begins.before.is_empty()) {
+            let desk = PassDesk::new(Arc::clone(&self), outputs::<O, S>(state).kept(), kept);
             settle_before(&desk, &begins.before)?;
         }
         // The list is only needed for a record; an unstored pass has none.
         Ok(if kept { self.base.roots().collect() } else { Vec::new() })
     }
 
-    fn edit_before(&self, input: &mut OutputsUpdate<O, S>, edits: Vec<CollectedEdit>) -> Result<(), Error> {
-        let Some(begins) = &mut input.begins else { return Ok(()) };
+    fn edit_before(&self, input: &mut AnyUpdate, edits: Vec<CollectedEdit>) -> Result<(), Error> {
+        let Some(begins) = &mut input.get_mut::<Outputs<O, S>>().begins else { return Ok(()) };
         for (edit, made) in edits {
             let op = Op::of(&edit, made).map_err(|why| refused(EditError::new(edit, why)))?;
             begins.before.push(op);
@@ -71,11 +68,12 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         Ok(())
     }
 
-    fn edits(&self, outputs: &Outputs<O, S>) -> (Vec<GraphEdit>, Vec<String>) {
-        outputs.edits_that_hold()
+    fn edits(&self, state: &AnyState) -> (Vec<GraphEdit>, Vec<String>) {
+        outputs::<O, S>(state).edits_that_hold()
     }
 
-    fn check(self: Arc<Self>, thread: &str, state: &Outputs<O, S>, left: &Leftovers) -> Result<(), Error> {
+    fn check(self: Arc<Self>, thread: &str, state: &AnyState, left: &Leftovers) -> Result<(), Error> {
+        let state = outputs::<O, S>(state);
         let desk = PassDesk::new(self, state.kept(), true);
         let asked = left.values().filter_map(TaskRemains::asked_by).collect();
         let mut again = PassReplay::new(&desk, thread, &asked);
@@ -94,10 +92,11 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
     fn upcoming(
         self: Arc<Self>,
         thread: &str,
-        state: &mut Outputs<O, S>,
-        done: Vec<PassTurn<Outputs<O, S>>>,
+        state: &mut AnyState,
+        done: Vec<PassTurn>,
         asked: &HashSet<String>,
     ) -> Result<Vec<String>, Error> {
+        let state = state.get_mut::<Outputs<O, S>>();
         let desk = PassDesk::new(self, state.kept(), true);
         let mut again = PassReplay::new(&desk, thread, asked);
         let made = again.begin(&state.before);
@@ -106,6 +105,7 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
             let Some((node, made)) = again.turn(&turn)? else { continue };
             edited(state, made);
             state.report.dropped.extend(turn.dropped.map(DroppedEdits::from));
+            let update = update.map(AnyUpdate::into_update::<Outputs<O, S>>);
             if let Some(output) = update.and_then(|mut update| update.outputs.pop()) {
                 state.slots[node as usize] = Slot::Shared(output.1);
             }
@@ -122,11 +122,8 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
         Ok(desk.upcoming())
     }
 
-    fn drive<'a>(
-        self: Arc<Self>,
-        run: &'a mut Loop<Outputs<O, S>, LocalRunner>,
-    ) -> BoxFuture<'a, Result<Pause, Error>> {
-        if self.is_plain && is_bare(run) {
+    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>> {
+        if self.is_plain && is_bare::<O, S>(run) {
             return Box::pin(async move { bare(&self, run) });
         }
         Box::pin(async move { Pass::new(self, run)?.run().await })
@@ -134,27 +131,38 @@ impl<O: Output, S: PassInput> Driver<Outputs<O, S>> for Wiring<O, S> {
 
     fn drive_on_host<'a>(
         self: Arc<Self>,
-        run: &'a mut Loop<Outputs<O, S>, HostRunner<Outputs<O, S>>>,
+        run: &'a mut Loop<HostRunner>,
     ) -> BoxFuture<'a, Result<Pause, Error>> {
         Box::pin(async move { Pass::new(self, run)?.run().await })
     }
 
     fn far_node(
         self: Arc<Self>,
-        codec: &Codec<Outputs<O, S>>,
-        schema: &OutputTable,
+        codec: &Codec,
+        schema: &AnySchema,
         call: &TaskCall,
         details: &TaskDetails,
-    ) -> Result<FarNode<Outputs<O, S>>, Error> {
+    ) -> Result<FarNode, Error> {
         far_node(self, codec, schema, call, details)
     }
 
-    fn named_output(&self, node: &str, update: OutputsUpdate<O, S>) -> OutputsUpdate<O, S> {
-        match update.own {
+    fn named_output(&self, node: &str, update: AnyUpdate) -> AnyUpdate {
+        let update = update.into_update::<Outputs<O, S>>();
+        AnyUpdate::new::<Outputs<O, S>>(match update.own {
             Some(output) => OutputsUpdate::output(Arc::from(node), Arc::new(output)),
             None => update,
-        }
+        })
     }
+}
+
+/// The outputs of a pass, which are its state.
+pub(super) fn outputs<O: Output, S: PassInput>(state: &AnyState) -> &Outputs<O, S> {
+    state.shared()
+}
+
+/// The outputs of a pass, to be changed.
+pub(super) fn outputs_mut<O: Output, S: PassInput>(state: &mut Arc<AnyState>) -> &mut Outputs<O, S> {
+    Arc::make_mut(state).get_mut()
 }
 
 /// Adds edits and new nodes to the outputs of a pass.
@@ -189,20 +197,20 @@ fn not_run<O, S>(
 }
 
 /// Whether the pass has no events, no limits, no store and no edits.
-fn is_bare<O: Output, S: PassInput>(run: &Loop<Outputs<O, S>, LocalRunner>) -> bool {
+fn is_bare<O: Output, S: PassInput>(run: &Loop<LocalRunner>) -> bool {
     let watched = run.listeners.events.is_some()
         || run.listeners.spans.is_some()
         || run.listeners.halt.is_some()
         || run.runtime.shared.spending.has_budget();
     let limited = run.runtime.shared.max_supersteps != u64::MAX;
-    !(watched || limited || run.records.journal.is_some() || !run.position.state.before.is_empty())
+    !(watched
+        || limited
+        || run.records.journal.is_some()
+        || !outputs::<O, S>(&run.position.state).before.is_empty())
 }
 
-fn bare<O: Output, S: PassInput>(
-    wiring: &Wiring<O, S>,
-    run: &mut Loop<Outputs<O, S>, LocalRunner>,
-) -> Result<Pause, Error> {
-    let outputs = Arc::make_mut(&mut run.position.state);
+fn bare<O: Output, S: PassInput>(wiring: &Wiring<O, S>, run: &mut Loop<LocalRunner>) -> Result<Pause, Error> {
+    let outputs = outputs_mut::<O, S>(&mut run.position.state);
     inline::run(wiring, outputs).map_err(|(node, error)| {
         let error = node_error(error).at_node(outputs.name(node));
         let failure = Failure::of(outputs.name(node), &error, &[]);
@@ -231,14 +239,14 @@ where
     O: Output,
     S: PassInput,
 {
-    run: &'a mut Loop<Outputs<O, S>, R>,
+    run: &'a mut Loop<R>,
     wiring: Arc<Wiring<O, S>>,
     desk: Arc<PassDesk<O, S>>,
     /// The origin of all its tasks.
     origin: TaskOrigin,
     /// The view for nodes that take no outputs from it.
     view: Arc<Outputs<O, S>>,
-    running: FuturesUnordered<RunningTask<Outputs<O, S>>>,
+    running: FuturesUnordered<RunningTask>,
     /// The number of tasks that this call has started.
     started: u32,
     /// The number of finished nodes, over all calls.
@@ -271,13 +279,14 @@ impl<'a, O, S, R> Pass<'a, O, S, R>
 where
     O: Output,
     S: PassInput,
-    R: TaskRunner<Outputs<O, S>>,
+    R: TaskRunner,
 {
     /// The pass at its position: at its start, or at the point that earlier calls reached.
-    fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<Outputs<O, S>, R>) -> Result<Self, Error> {
+    fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<R>) -> Result<Self, Error> {
         let stored = run.runtime.shared.stores_edits;
-        let desk = Arc::new(PassDesk::new(Arc::clone(&wiring), run.position.state.kept(), stored));
-        let view = Arc::new(run.position.state.view(None, &desk));
+        let desk =
+            Arc::new(PassDesk::new(Arc::clone(&wiring), outputs::<O, S>(&run.position.state).kept(), stored));
+        let view = Arc::new(outputs::<O, S>(&run.position.state).view(None, &desk));
         run.runtime.shared.lock_visible().desk = Some(Arc::clone(&desk) as Arc<dyn edits::Desk>);
         run.runtime.shared.control.begin_step(1);
         if let Some(journal) = &mut run.records.journal {
@@ -406,12 +415,12 @@ where
     /// Adds edits and new nodes to the state of the pass.
     fn edited(&mut self, made: SettledEdits) {
         if !made.edits.is_empty() {
-            edited(Arc::make_mut(&mut self.run.position.state), made);
+            edited(outputs_mut::<O, S>(&mut self.run.position.state), made);
         }
     }
 
     fn name(&self, node: u32) -> &str {
-        self.run.position.state.name(node)
+        outputs::<O, S>(&self.run.position.state).name(node)
     }
 
     /// The id of a node's task, which is the same in every call of a pass.

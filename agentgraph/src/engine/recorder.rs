@@ -3,78 +3,75 @@
 
 use crate::engine::journal::Journal;
 use crate::record::codec::Codec;
-use crate::state::{Lifetime, State, StateError};
+use crate::state::{Lifetime, StateError};
+use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use agentgraph_checkpoint::delta::DeltaWriter;
 
 /// The updates of a run whose sum is the result of a node in the parent graph.
-pub(crate) struct Trace<S: State> {
+pub(crate) struct Trace {
     /// The updates of the current superstep, as one.
-    step: Option<S::Update>,
+    step: Option<AnyUpdate>,
     /// The updates before it that no record contains yet.
-    unstored: Option<S::Update>,
+    unstored: Option<AnyUpdate>,
     /// The sum of all updates before it.
-    total: S::Update,
+    total: AnyUpdate,
 }
 
-impl<S: State> Trace<S> {
+impl Trace {
     /// Continues after the updates traced in earlier calls.
-    pub(crate) fn after(total: S::Update) -> Self {
+    pub(crate) fn after(total: AnyUpdate) -> Self {
         Trace { step: None, unstored: None, total }
     }
 
-    fn add(&mut self, schema: &S::Schema, update: S::Update) -> Result<(), StateError> {
-        S::compose(schema, self.step.get_or_insert_default(), update)
+    fn add(&mut self, schema: &AnySchema, update: AnyUpdate) -> Result<(), StateError> {
+        schema.compose(self.step.get_or_insert_default(), update)
     }
 
     /// Ends a superstep, which may have merged nothing.
-    pub(crate) fn close_step(&mut self, schema: &S::Schema) -> Result<(), StateError> {
+    pub(crate) fn close_step(&mut self, schema: &AnySchema) -> Result<(), StateError> {
         let Some(step) = self.step.take() else { return Ok(()) };
-        add_step::<S>(schema, self.unstored.get_or_insert_default(), step.clone())?;
-        add_step::<S>(schema, &mut self.total, step)
+        add_step(schema, self.unstored.get_or_insert_default(), step.clone())?;
+        add_step(schema, &mut self.total, step)
     }
 
     /// The updates that the next record must contain.
     pub(crate) fn take_unstored(
         &mut self,
-        schema: &S::Schema,
-        codec: &Codec<S>,
+        schema: &AnySchema,
+        codec: &Codec,
     ) -> Result<Option<Vec<u8>>, StateError> {
         self.unstored.take().map(|update| (codec.encode_update)(schema, &update)).transpose()
     }
 
-    pub(crate) fn into_total(self) -> S::Update {
+    pub(crate) fn into_total(self) -> AnyUpdate {
         self.total
     }
 }
 
 /// Adds the updates of one superstep to those before it. Ephemeral channels contain only the last superstep's
 /// writes.
-pub(crate) fn add_step<S: State>(
-    schema: &S::Schema,
-    total: &mut S::Update,
-    step: S::Update,
-) -> Result<(), StateError> {
-    for (channel, _) in ephemeral::<S>(schema) {
-        S::discard(schema, total, channel);
+pub(crate) fn add_step(schema: &AnySchema, total: &mut AnyUpdate, step: AnyUpdate) -> Result<(), StateError> {
+    for (channel, _) in ephemeral(schema) {
+        schema.discard(total, channel);
     }
-    S::compose(schema, total, step)
+    schema.compose(total, step)
 }
 
-fn ephemeral<S: State>(schema: &S::Schema) -> impl Iterator<Item = (usize, &crate::state::Channel)> {
-    let channels = S::channels(schema).iter().enumerate();
+fn ephemeral(schema: &AnySchema) -> impl Iterator<Item = (usize, &crate::state::Channel)> {
+    let channels = schema.channels().iter().enumerate();
     channels.filter(|(_, channel)| channel.lifetime == Lifetime::Ephemeral)
 }
 
 /// The destination of the updates that a merge applies.
-pub(crate) enum Recorder<'a, S: State> {
+pub(crate) enum Recorder<'a> {
     Nowhere,
-    Delta(&'a Codec<S>, &'a mut DeltaWriter),
-    Traced(Option<(&'a Codec<S>, &'a mut DeltaWriter)>, &'a mut Trace<S>),
+    Delta(&'a Codec, &'a mut DeltaWriter),
+    Traced(Option<(&'a Codec, &'a mut DeltaWriter)>, &'a mut Trace),
 }
 
-impl<'a, S: State> Recorder<'a, S> {
+impl<'a> Recorder<'a> {
     #[inline]
-    pub(crate) fn of(journal: &'a mut Option<Journal<S>>, trace: &'a mut Option<Box<Trace<S>>>) -> Self {
+    pub(crate) fn of(journal: &'a mut Option<Journal>, trace: &'a mut Option<Box<Trace>>) -> Self {
         let delta = journal.as_mut().map(Journal::recorder);
         match (trace, delta) {
             (None, None) => Recorder::Nowhere,
@@ -86,17 +83,17 @@ impl<'a, S: State> Recorder<'a, S> {
     #[inline]
     pub(crate) fn apply(
         &mut self,
-        state: &mut S,
-        schema: &S::Schema,
-        update: S::Update,
+        state: &mut AnyState,
+        schema: &AnySchema,
+        update: AnyUpdate,
     ) -> Result<(), StateError> {
         match self {
-            Recorder::Nowhere => state.apply(schema, update),
+            Recorder::Nowhere => schema.apply(state, update),
             Recorder::Delta(codec, delta) => (codec.apply_recorded)(state, schema, update, delta),
             Recorder::Traced(delta, trace) => {
                 trace.add(schema, update.clone())?;
                 match delta {
-                    None => state.apply(schema, update),
+                    None => schema.apply(state, update),
                     Some((codec, delta)) => (codec.apply_recorded)(state, schema, update, delta),
                 }
             }

@@ -9,27 +9,27 @@ use crate::engine::kept_outputs::KeptOutputs;
 use crate::engine::position::Position;
 use crate::engine::recorder::Trace;
 use crate::record::bytes::Bytes;
-use crate::state::State;
+use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::CheckpointId;
 
 /// The records of a run.
-pub(crate) struct Records<S: State> {
+pub(crate) struct Records {
     /// Its checkpoints, if it has a store.
-    pub(in crate::engine) journal: Option<Journal<S>>,
+    pub(in crate::engine) journal: Option<Journal>,
     /// The sum of its updates, if that is the result of a task in the parent graph.
-    pub(in crate::engine) trace: Option<Box<Trace<S>>>,
+    pub(in crate::engine) trace: Option<Box<Trace>>,
     /// The last outputs of the nodes that keep them.
-    pub(in crate::engine) outputs: KeptOutputs<S>,
+    pub(in crate::engine) outputs: KeptOutputs,
 }
 
-impl<S: State> Records<S> {
+impl Records {
     /// The records of a call at `position`. `outputs` are the last outputs of nodes in its checkpoint;
     /// `traced` is the sum of the updates of earlier calls, if the sum is kept.
     pub(crate) fn new(
-        journal: Option<Journal<S>>,
-        position: &Position<S>,
+        journal: Option<Journal>,
+        position: &Position,
         outputs: BTreeMap<String, Bytes>,
-        traced: Option<S::Update>,
+        traced: Option<AnyUpdate>,
     ) -> Self {
         let trace = traced.map(|total| Box::new(Trace::after(total)));
         Records { journal, trace, outputs: KeptOutputs::of(&position.graph, outputs) }

@@ -16,19 +16,19 @@ use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::once::or_unstored;
 use crate::node::NodeResult;
 use crate::policy::CatchPanic;
-use crate::state::State;
+use crate::typed::AnyState;
 
 /// A started task, with its request.
-pub(super) struct RunningTask<S: State> {
+pub(super) struct RunningTask {
     pub(super) request: TaskRequest,
-    pub(super) task: CatchPanic<S>,
+    pub(super) task: CatchPanic,
 }
 
 /// An ended task, with its result.
-pub(super) type EndedTask<S> = (TaskRequest, NodeResult<S>);
+pub(super) type EndedTask = (TaskRequest, NodeResult<AnyState>);
 
-impl<S: State> Future for RunningTask<S> {
-    type Output = EndedTask<S>;
+impl Future for RunningTask {
+    type Output = EndedTask;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let request = self.request;
@@ -38,11 +38,11 @@ impl<S: State> Future for RunningTask<S> {
 
 /// The next task that ends, unless all are cut off first. `None` if there is none, or if results of durable
 /// steps wait to be stored.
-pub(super) async fn next<S: State>(
-    running: &mut FuturesUnordered<RunningTask<S>>,
+pub(super) async fn next(
+    running: &mut FuturesUnordered<RunningTask>,
     control: &Control,
     halt: Option<&mut Halt>,
-) -> Result<Option<EndedTask<S>>, Cutoff> {
+) -> Result<Option<EndedTask>, Cutoff> {
     let mut next = running.next();
     let ended = or_unstored(control, &mut next);
     let ended = match halt {
@@ -54,10 +54,10 @@ pub(super) async fn next<S: State>(
 
 /// Awaits `work` while the tasks continue. Returns its result and the tasks that ended meanwhile, in the
 /// order in which they ended.
-pub(super) async fn await_while_running<S: State, T>(
-    running: &mut FuturesUnordered<RunningTask<S>>,
+pub(super) async fn await_while_running<T>(
+    running: &mut FuturesUnordered<RunningTask>,
     work: impl Future<Output = T>,
-) -> (T, Vec<EndedTask<S>>) {
+) -> (T, Vec<EndedTask>) {
     let mut work = pin!(work);
     let mut ended = Vec::new();
     let done = poll_fn(|cx| {

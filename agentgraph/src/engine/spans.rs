@@ -17,7 +17,7 @@ use crate::graph::run_graph::RunGraph;
 use crate::node::NodeFuture;
 use crate::policy::{CatchPanic, attempt_span, record_attempt};
 use crate::spans::{SpanEnd, may_be_heard, record_end, record_error};
-use crate::state::State;
+use crate::typed::AnyState;
 
 /// The open spans of a call, below that of the run. Dropping it closes them.
 pub(crate) struct Spans {
@@ -60,23 +60,23 @@ impl Spans {
 
     /// Calls a task in the span of its node.
     #[cold]
-    pub(crate) fn call<S: State, R: TaskRunner<S>>(
+    pub(crate) fn call<R: TaskRunner>(
         &self,
         runner: &R,
-        core: &RunGraph<S>,
-        task: &Task<'_, S>,
-    ) -> NodeFuture<S> {
+        core: &RunGraph,
+        task: &Task<'_, AnyState>,
+    ) -> NodeFuture<AnyState> {
         self.in_node(core.name(task.request.node), task.request, || runner.call_in_spans(core, task))
     }
 
     /// Calls a node in its span.
     #[cold]
-    pub(crate) fn in_node<S: State>(
+    pub(crate) fn in_node(
         &self,
         node: &str,
         task: TaskRequest,
-        call: impl FnOnce() -> NodeFuture<S>,
-    ) -> NodeFuture<S> {
+        call: impl FnOnce() -> NodeFuture<AnyState>,
+    ) -> NodeFuture<AnyState> {
         let span = self.node(node, task);
         if span.is_disabled() {
             return call();

@@ -23,14 +23,13 @@ use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::StoredStuck;
 use crate::session::Sessions;
-use crate::state::State;
 use crate::step::InputValue;
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
-pub(super) struct StepResults<S: State> {
+pub(super) struct StepResults {
     /// Results in task order; `None` for tasks that are not done.
-    pub(super) done: Vec<Option<TaskOutput<S>>>,
+    pub(super) done: Vec<Option<TaskOutput>>,
     /// Unfinished tasks in the order in which they ended.
     pub(super) not_done: Vec<(u32, NoOutput)>,
     /// Whether the record or request of a task is in the store.
@@ -43,7 +42,7 @@ pub(super) struct StepResults<S: State> {
     pub(super) handled: Vec<Handover>,
 }
 
-impl<S: State> Default for StepResults<S> {
+impl Default for StepResults {
     fn default() -> Self {
         StepResults {
             done: Vec::new(),
@@ -56,7 +55,7 @@ impl<S: State> Default for StepResults<S> {
     }
 }
 
-impl<S: State> StepResults<S> {
+impl StepResults {
     /// Makes room for `tasks` results. Handovers stay.
     pub(super) fn begin(&mut self, tasks: usize) {
         self.done.clear();
@@ -71,19 +70,19 @@ impl<S: State> StepResults<S> {
 
 /// Stores the record of every finished task while others are not done, so that a kill cannot make it run
 /// again.
-pub(super) struct SuperstepLedger<'a, S: State> {
-    pub(super) core: &'a RunGraph<S>,
+pub(super) struct SuperstepLedger<'a> {
+    pub(super) core: &'a RunGraph,
     pub(super) frontier: &'a Frontier,
-    pub(super) journal: Option<&'a mut Journal<S>>,
-    pub(super) ends: &'a mut StepResults<S>,
+    pub(super) journal: Option<&'a mut Journal>,
+    pub(super) ends: &'a mut StepResults,
     pub(super) shared: &'a RunShared,
     /// The place of a superstep without a journal.
     pub(super) nowhere: StepPlace<'a>,
 }
 
-impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
+impl Ledger for SuperstepLedger<'_> {
     #[inline]
-    fn done(&mut self, index: u32, done: TaskOutput<S>) {
+    fn done(&mut self, index: u32, done: TaskOutput) {
         self.ends.done[index as usize] = Some(done);
         if self.journal.is_some() {
             self.ends.fresh.push(index);
@@ -112,7 +111,7 @@ impl<S: State> Ledger<S> for SuperstepLedger<'_, S> {
         async move {
             let has_failures = self.ends.handled.iter().any(|handled| !handled.stored);
             let once = self.shared.control.take_unstored();
-            let writes_now = |journal: &&mut Journal<S>| {
+            let writes_now = |journal: &&mut Journal| {
                 !journal.waits() && (!fresh.is_empty() || has_failures || !once.is_empty())
             };
             let Some(journal) = self.journal.as_deref_mut().filter(writes_now) else { return Ok(()) };
@@ -161,11 +160,11 @@ pub(super) fn sessions_write(sessions: &Sessions) -> Result<Option<PendingWrite>
 }
 
 /// The record of the finished task at `index`.
-pub(super) fn result_write<S: State>(
-    core: &RunGraph<S>,
-    journal: &Journal<S>,
+pub(super) fn result_write(
+    core: &RunGraph,
+    journal: &Journal,
     (task, index): (TaskId, u32),
-    done: &TaskOutput<S>,
+    done: &TaskOutput,
     stuck: Vec<StoredStuck>,
 ) -> Result<PendingWrite, Error> {
     let mut step = stored_step(core, journal.codec(), done, true)?;
@@ -177,10 +176,10 @@ pub(super) fn result_write<S: State>(
 }
 
 /// The stored form of a finished task, with or without its temporary edits.
-pub(super) fn stored_step<S: State>(
-    core: &RunGraph<S>,
-    codec: &Codec<S>,
-    done: &TaskOutput<S>,
+pub(super) fn stored_step(
+    core: &RunGraph,
+    codec: &Codec,
+    done: &TaskOutput,
     with_edits: bool,
 ) -> Result<StoredStep, Error> {
     let update = done.update.as_ref().map(|update| (codec.encode_update)(&core.schema, update));
@@ -202,9 +201,9 @@ pub(super) fn stored_step<S: State>(
 }
 
 /// The record of a failed task whose failure is handled.
-pub(super) fn failure_write<S: State>(
-    core: &RunGraph<S>,
-    journal: &Journal<S>,
+pub(super) fn failure_write(
+    core: &RunGraph,
+    journal: &Journal,
     frontier: &Frontier,
     handled: &Handover,
 ) -> Result<PendingWrite, Error> {
@@ -213,8 +212,8 @@ pub(super) fn failure_write<S: State>(
 }
 
 /// The id of the task or handler that acts at `index`.
-pub(super) fn id_of<S: State>(
-    core: &RunGraph<S>,
+pub(super) fn id_of(
+    core: &RunGraph,
     place: StepPlace<'_>,
     frontier: &Frontier,
     all: &[Handover],

@@ -14,8 +14,8 @@ use crate::record::header::{StoredLimits, StoredSleep, StoredSpot, StoredStuck};
 use crate::record::migrate::Migrations;
 use crate::record::once::StoredOnce;
 use crate::record::unordered;
-use crate::state::State;
 use crate::step::{Command, Dispatch, Goto, InputValue, Step};
+use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use crate::words::{GraphEdit, Request, Spot, StoredStop};
 use agentgraph_checkpoint::frame::{FormatError, NEEDS_KEY, SEALED, begin_write, complete_write, open_write};
 use agentgraph_checkpoint::header::StoredMemories;
@@ -229,11 +229,7 @@ impl StoredAnswer {
 }
 
 impl StoredStep {
-    pub(crate) fn of_step<S: State>(
-        step: Step<S>,
-        codec: &Codec<S>,
-        schema: &S::Schema,
-    ) -> Result<Self, Error> {
+    pub(crate) fn of_step(step: Step<AnyState>, codec: &Codec, schema: &AnySchema) -> Result<Self, Error> {
         match step {
             Step::None => Self::of_parts(None, &[], false, codec, schema),
             Step::Update(update) => Self::of_parts(Some(&update), &[], false, codec, schema),
@@ -244,12 +240,12 @@ impl StoredStep {
         }
     }
 
-    pub(crate) fn of_parts<S: State>(
-        update: Option<&S::Update>,
+    pub(crate) fn of_parts(
+        update: Option<&AnyUpdate>,
         targets: &[Goto],
         replaces_edges: bool,
-        codec: &Codec<S>,
-        schema: &S::Schema,
+        codec: &Codec,
+        schema: &AnySchema,
     ) -> Result<Self, Error> {
         let update = update.map(|update| (codec.encode_update)(schema, update)).transpose()?;
         if let (true, Some(update)) = (canonical::is_on(), &update) {
@@ -305,7 +301,7 @@ impl StoredStep {
         Ok(StoredStep { version: migrations.version, ..self })
     }
 
-    pub(crate) fn into_step<S: State>(self, codec: &Codec<S>, schema: &S::Schema) -> Result<Step<S>, Error> {
+    pub(crate) fn into_step(self, codec: &Codec, schema: &AnySchema) -> Result<Step<AnyState>, Error> {
         let update = self.update.map(|bytes| (codec.decode_update)(schema, &bytes.0)).transpose()?;
         if self.targets.is_empty() && !self.replaces_edges {
             return Ok(update.map_or(Step::None, Step::Update));

@@ -15,11 +15,10 @@ use crate::engine::stored::{OF_RUN, SPENT, reported_stops_write, to_bytes};
 use crate::engine::task_id::handler_id;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::state::State;
 use crate::words::{Durability, END, Memory, StopReason, StoredStop};
 use agentgraph_checkpoint::{PendingWrite, Place, PutWrites, TaskId};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Assigns ids to the tasks that call subgraphs before they start. Other tasks need none.
     pub(super) fn announce_calls(&self) {
         let Some(nest) = &self.runtime.shared.nest else { return };

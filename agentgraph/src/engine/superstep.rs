@@ -20,17 +20,16 @@ use crate::engine::journal::PreparedRecord;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off};
 use crate::error::Error;
 use crate::policy::CatchPanic;
-use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, StopReason};
 use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::services::yield_now;
 
 /// The progress of a superstep.
-enum Progress<S: State> {
+enum Progress {
     /// It has not started.
     Boundary,
     /// Its only task, of this node, was pending at its first poll.
-    Pending(u32, CatchPanic<S>),
+    Pending(u32, CatchPanic),
     /// The update of its only task, of this node, is merged, and the frontier is the next one.
     Merged(u32),
     /// Its only task failed or waits: the buffers contain its end.
@@ -39,7 +38,7 @@ enum Progress<S: State> {
     Several,
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Runs superstep after superstep until there is a reason to pause. Rare awaits are boxed, so that the
     /// future of every run stays small: for a short run, a large future would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
@@ -125,7 +124,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Starts a superstep of one task.
     #[inline]
-    fn start_step(&mut self, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
+    fn start_step(&mut self, cx: &mut Context<'_>) -> Result<Progress, Error> {
         if self.has_one_new_task() {
             let (node, _) = self.position.frontier.task(0);
             self.start_single(node, cx)

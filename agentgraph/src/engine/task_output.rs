@@ -6,13 +6,13 @@ use crate::context::edits::ProposedEdit;
 use crate::error::{Code, Error, nearest};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::END_ID;
-use crate::state::State;
 use crate::step::{Goto, InputValue, Step};
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{END, GraphEdit, START};
 
 /// The result of a finished task: its update and its targets, by dense ids.
-pub(crate) struct TaskOutput<S: State> {
-    pub(crate) update: Option<S::Update>,
+pub(crate) struct TaskOutput {
+    pub(crate) update: Option<AnyUpdate>,
     /// The rest of a command. Boxed, since every result has room for it and few have it.
     pub(crate) routing: Option<Box<Routing>>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Routing {
     edits: Vec<ProposedEdit>,
 }
 
-impl<S: State> TaskOutput<S> {
+impl TaskOutput {
     pub(crate) fn targets(&self) -> &[Target] {
         self.routing.as_ref().map_or(&[], |routing| &routing.targets)
     }
@@ -41,7 +41,7 @@ impl<S: State> TaskOutput<S> {
 
     /// Looks up the targets that edits of this task or of others have added. Returns the names that do not
     /// exist.
-    pub(crate) fn find_late_targets(&mut self, graph: &RunGraph<S>) -> Vec<String> {
+    pub(crate) fn find_late_targets(&mut self, graph: &RunGraph) -> Vec<String> {
         let mut lost = Vec::new();
         let Some(routing) = &mut self.routing else { return lost };
         routing.targets.retain_mut(|target| {
@@ -73,7 +73,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn name<'a, S: State>(&'a self, graph: &'a RunGraph<S>) -> &'a str {
+    pub(crate) fn name<'a>(&'a self, graph: &'a RunGraph) -> &'a str {
         self.late.as_deref().unwrap_or_else(|| graph.name(self.node))
     }
 }
@@ -83,12 +83,12 @@ impl Target {
 /// # Errors
 /// [`Code::UnknownTarget`] for a name that is not in the graph, or not among the declared targets of the
 /// node.
-pub(crate) fn resolve<S: State>(
-    core: &RunGraph<S>,
+pub(crate) fn resolve(
+    core: &RunGraph,
     node: u32,
-    step: Step<S>,
+    step: Step<AnyState>,
     edits: Vec<ProposedEdit>,
-) -> Result<TaskOutput<S>, Error> {
+) -> Result<TaskOutput, Error> {
     let (update, targets, replaces_edges) = match step {
         Step::None => (None, Vec::new(), false),
         Step::Update(update) => (Some(update), Vec::new(), false),
@@ -114,7 +114,7 @@ pub(crate) fn resolve<S: State>(
     Ok(TaskOutput { update, routing: Some(Box::new(Routing { targets, replaces_edges, edits })) })
 }
 
-pub(super) fn undeclared_target<S: State>(core: &RunGraph<S>, word: &str, place: &str, node: u32) -> Error {
+pub(super) fn undeclared_target(core: &RunGraph, word: &str, place: &str, node: u32) -> Error {
     let name = core.name(node);
     let problem =
         format!("its {word} went to `{name}`, which is not among the targets it declared: add it to {place}");
@@ -130,11 +130,7 @@ fn last_edit_of(edits: &[ProposedEdit], wanted: &str) -> Option<bool> {
     })
 }
 
-pub(super) fn target<S: State>(
-    core: &RunGraph<S>,
-    edits: &[ProposedEdit],
-    goto: Goto,
-) -> Result<Target, Error> {
+pub(super) fn target(core: &RunGraph, edits: &[ProposedEdit], goto: Goto) -> Result<Target, Error> {
     let (name, input) = match goto {
         Goto::Node(name) => (name, None),
         Goto::Dispatch(dispatch) => (dispatch.node, Some(dispatch.input)),
@@ -151,7 +147,7 @@ pub(super) fn target<S: State>(
     Ok(Target { node, input, late: None })
 }
 
-pub(super) fn unknown_target<S: State>(core: &RunGraph<S>, name: &str) -> Error {
+pub(super) fn unknown_target(core: &RunGraph, name: &str) -> Error {
     let hint = match nearest(name, core.known()) {
         _ if name == START => "; START cannot be a target".to_owned(),
         _ if core.compiled().by_name.contains_key(name) => {
@@ -164,7 +160,7 @@ pub(super) fn unknown_target<S: State>(core: &RunGraph<S>, name: &str) -> Error 
 }
 
 /// The node that an edit acts as.
-pub(crate) fn node_to_act_as<S: State>(core: &RunGraph<S>, name: &str) -> Result<u32, Error> {
+pub(crate) fn node_to_act_as(core: &RunGraph, name: &str) -> Result<u32, Error> {
     core.id(name).ok_or_else(|| {
         let hint = match (name, nearest(name, core.known())) {
             (START, _) => "; use `.as_start(..)`".to_owned(),

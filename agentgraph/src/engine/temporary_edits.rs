@@ -10,18 +10,18 @@ use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::graph::run_graph::AppliedEdits;
 use crate::run::event::EventKind;
-use crate::state::State;
 use crate::step::MakeEdits;
+use crate::typed::AnyUpdate;
 use crate::words::{DroppedEdits, GraphEdit};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Applies the caller's edits before the run starts, as START's. In a pass they are part of its input.
     /// Returns the edits that were made, too.
     pub(crate) fn edit_before(
         &mut self,
         edits: Vec<MakeEdits>,
-        mut input: S::Update,
-    ) -> Result<(S::Update, Vec<CollectedEdit>), Error> {
+        mut input: AnyUpdate,
+    ) -> Result<(AnyUpdate, Vec<CollectedEdit>), Error> {
         if edits.is_empty() {
             return Ok((input, Vec::new()));
         }
@@ -59,7 +59,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn stage_edits(
         &mut self,
         node_at: impl Fn(&Self, usize) -> u32,
-        done: &mut [Option<TaskOutput<S>>],
+        done: &mut [Option<TaskOutput>],
     ) {
         if done.iter().flatten().all(|done| done.edits().is_empty()) {
             return;

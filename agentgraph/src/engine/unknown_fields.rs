@@ -16,7 +16,7 @@ use crate::record::codec::Codec;
 use crate::record::header::StoredState;
 use crate::record::migrate::StoredFields;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
-use crate::state::{Channel, State};
+use crate::state::Channel;
 use agentgraph_checkpoint::{CheckpointId, Place};
 
 /// The stored value of a field that the state does not have.
@@ -30,9 +30,9 @@ pub(crate) struct UnknownField {
 
 /// Whether a stored name is neither a present or former channel nor one that the graph drops. The outputs of
 /// a pass are reset when the next pass starts, so no name in them counts as unknown.
-pub(crate) fn is_unknown<S: State>(core: &GraphCore<S>, name: &str) -> bool {
+pub(crate) fn is_unknown(core: &GraphCore, name: &str) -> bool {
     core.discipline != Discipline::Dependency
-        && channel_called(S::channels(&core.schema), name).is_none()
+        && channel_called(core.schema.channels(), name).is_none()
         && !core.unknown_fields.drops(name)
 }
 
@@ -79,8 +79,8 @@ fn remedies(name: &str) -> String {
 }
 
 /// Checks that the states kept for open activations can be used.
-pub(crate) fn check_kept_states<S: State>(
-    core: &GraphCore<S>,
+pub(crate) fn check_kept_states(
+    core: &GraphCore,
     place: Place<'_>,
     kept: &[StoredState],
 ) -> Result<(), Error> {
@@ -96,7 +96,7 @@ pub(crate) fn check_kept_states<S: State>(
 }
 
 /// The fields of a kept state, in the current version.
-pub(crate) fn migrated<S: State>(core: &GraphCore<S>, kept: &StoredState) -> Result<StoredFields, Error> {
+pub(crate) fn migrated(core: &GraphCore, kept: &StoredState) -> Result<StoredFields, Error> {
     let values = kept.channels.iter().map(|(name, value)| (name.clone(), value.0.clone()));
     let mut fields = StoredFields::of_state(values.collect::<Vec<_>>());
     if kept.version != core.migrations.version {
@@ -107,9 +107,9 @@ pub(crate) fn migrated<S: State>(core: &GraphCore<S>, kept: &StoredState) -> Res
 
 /// Checks that stored results of finished tasks can be merged into the current state, before anything is
 /// stored on top of them. Damaged results are reported where they are used.
-pub(crate) fn check_results<S: State>(
-    core: &GraphCore<S>,
-    codec: &Codec<S>,
+pub(crate) fn check_results(
+    core: &GraphCore,
+    codec: &Codec,
     place: Place<'_>,
     left: &Leftovers,
 ) -> Result<(), Error> {
@@ -127,11 +127,7 @@ pub(crate) fn check_results<S: State>(
 
 /// The fields of open work beside a state (results of finished tasks, states that activations read) that the
 /// state does not have and the graph does not drop. Bytes that cannot be read are judged elsewhere.
-pub(crate) fn unknown_in_open_work<S: State>(
-    core: &GraphCore<S>,
-    kept: &[StoredState],
-    left: &Leftovers,
-) -> Vec<String> {
+pub(crate) fn unknown_in_open_work(core: &GraphCore, kept: &[StoredState], left: &Leftovers) -> Vec<String> {
     let of_kept = kept.iter().filter_map(|kept| migrated(core, kept).ok());
     let mut names: Vec<String> =
         of_kept.flat_map(|fields| fields.names().map(str::to_owned).collect::<Vec<_>>()).collect();
@@ -145,8 +141,8 @@ pub(crate) fn unknown_in_open_work<S: State>(
 }
 
 /// The kinds of the reducers that an encoded update was written for, in its order.
-pub(crate) fn kinds_of<S: State>(core: &GraphCore<S>, update: &[u8]) -> Vec<Cow<'static, str>> {
-    let channels = S::channels(&core.schema);
+pub(crate) fn kinds_of(core: &GraphCore, update: &[u8]) -> Vec<Cow<'static, str>> {
+    let channels = core.schema.channels();
     let fields = decode_fields(update).unwrap_or_default().into_iter();
     let kinds = fields.map(|(name, _)| channel_called(channels, name).map(|channel| channel.reducer.clone()));
     kinds.collect::<Option<_>>().unwrap_or_default()
@@ -162,8 +158,8 @@ pub(crate) enum Misfit {
 }
 
 /// Removes the fields that the graph drops from a stored step, and refuses or leaves out unknown ones.
-pub(crate) fn fit<S: State>(
-    core: &GraphCore<S>,
+pub(crate) fn fit(
+    core: &GraphCore,
     thread: &str,
     step: &mut StoredStep,
     misfit: Misfit,
@@ -174,7 +170,7 @@ pub(crate) fn fit<S: State>(
     let StoredStep { update: Some(Bytes(update)), kinds, .. } = step else { return Ok(()) };
     // The state itself judges updates that are not a map of fields.
     let Ok(fields) = decode_fields(update) else { return Ok(()) };
-    let channels = S::channels(&core.schema);
+    let channels = core.schema.channels();
     let changed = |at: usize, name: &str| {
         let kind = kinds.get(at).filter(|_| kinds.len() == fields.len())?;
         let now = &channel_called(channels, name)?.reducer;

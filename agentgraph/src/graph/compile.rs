@@ -23,26 +23,27 @@ use shape::{Shape, check_detached};
 use super::core::{Discipline, GraphCore, NodeEntry, Router};
 use super::problem::{CompileError, Problem, ProblemKind};
 use super::template::{Defaults, Template, Templates};
-use super::{CodePlace, DeclaredNode, Name, StateGraph};
+use super::{CodePlace, Declared, DeclaredNode, Name};
 use crate::context::{GraphShared, RequiredContext, ValuesByType};
 use crate::extract::RequirementKind;
 use crate::policy::{OnEnd, Policies};
 use crate::record::migrate::{Migrate, Migrations, UnknownFields};
 use crate::session::SessionKind;
-use crate::state::{Lifetime, State, StateError};
+use crate::state::{Lifetime, StateError};
+use crate::typed::AnySchema;
 use crate::words::Memory;
 use agentgraph_checkpoint::services::SystemServices;
 
 /// A checked graph, and the parts that all its runs share.
-pub(crate) struct Compiled<S: State> {
-    pub(crate) core: GraphCore<S>,
+pub(crate) struct Compiled {
+    pub(crate) core: GraphCore,
     pub(crate) shared: GraphShared,
 }
 
-pub(crate) fn compile<S: State>(mut graph: StateGraph<S>) -> Result<Compiled<S>, CompileError> {
+pub(crate) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
     let mut problems = Problems::default();
     let shape = resolve(&graph, &mut problems);
-    check_schema::<S>(&graph.schema, graph.schema_place, &mut problems);
+    check_schema(&graph.schema, graph.schema_place, &mut problems);
     check_requirements(&graph.nodes, &graph.sessions, &graph.deps, &mut problems);
     let detached = shape.detached(&graph.nodes);
     check_detached(&shape, &graph.nodes, &detached, &graph.breaks, &mut problems);
@@ -52,7 +53,7 @@ pub(crate) fn compile<S: State>(mut graph: StateGraph<S>) -> Result<Compiled<S>,
     let stored = StoredRules {
         migrations: check_migrations(graph.version, take(&mut graph.migrations), &mut problems),
         unknown_fields: UnknownFields {
-            drops: check_drops::<S>(&graph.schema, take(&mut graph.drops), &mut problems),
+            drops: check_drops(&graph.schema, take(&mut graph.drops), &mut problems),
             keeps: graph.keeps_unknown_fields,
         },
     };
@@ -71,7 +72,7 @@ struct StoredRules {
 }
 
 /// Resolves all names of the builder's records to nodes.
-fn resolve<S: State>(graph: &StateGraph<S>, problems: &mut Problems) -> Shape {
+fn resolve(graph: &Declared, problems: &mut Problems) -> Shape {
     let nodes = &graph.nodes;
     let names = check_nodes(nodes, problems);
     let targets = resolve_command_targets(&names, nodes, problems);
@@ -102,26 +103,26 @@ fn resolve<S: State>(graph: &StateGraph<S>, problems: &mut Problems) -> Shape {
 }
 
 /// Lays out a graph without problems for running.
-fn lay_out<S: State>(
-    graph: StateGraph<S>,
+fn lay_out(
+    graph: Declared,
     shape: Shape,
     detached: Vec<bool>,
     stored: StoredRules,
-    templates: Templates<S>,
-) -> Compiled<S> {
-    let StateGraph { schema, nodes, routers, deps, sessions, siblings, stuck_fails, policies, .. } = graph;
+    templates: Templates,
+) -> Compiled {
+    let Declared { schema, nodes, routers, deps, sessions, siblings, stuck_fails, policies, .. } = graph;
     let graphs: Vec<_> = nodes.iter().map(|node| node.node.settings.graph.clone()).collect();
-    let channels = S::channels(&schema);
+    let channels = schema.channels();
     let has = |lifetime| channels.iter().any(|channel| channel.lifetime == lifetime);
     let has_ephemeral = has(Lifetime::Ephemeral);
     let has_run_channels = has(Lifetime::Run);
-    let fingerprint = shape.fingerprint::<S>(&schema, &graphs);
+    let fingerprint = shape.fingerprint(&schema, &graphs);
     let (deferred_order, deferred_loops) = shape.deferred_order(&detached);
     let mut warnings = shape.warnings(&nodes);
     warnings.extend(shape.loop_warnings(&nodes, deferred_loops));
     warnings.extend(shape.chain_warning(&nodes));
     let drawing = shape.drawing(&nodes);
-    let secrets = secrets::<S>(&schema, &nodes);
+    let secrets = secrets(&schema, &nodes);
     let durable_nodes = durable_nodes(&nodes);
     let contexts = contexts(&nodes);
     let topology = shape.topology(deferred_order);
@@ -140,7 +141,7 @@ fn lay_out<S: State>(
     let names: Arc<[Arc<str>]> = names.list.into();
     let by_name = names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect();
     let nodes = nodes.into_iter().zip(targets).zip(handlers);
-    let nodes: Vec<NodeEntry<S>> =
+    let nodes: Vec<NodeEntry> =
         nodes.map(|((node, targets), on_error)| entry(node, targets, on_error, &policies)).collect();
     let routers = routers.into_iter().zip(routes).map(|(router, route)| Router {
         decide: router.decide,
@@ -175,6 +176,7 @@ fn lay_out<S: State>(
         durable_nodes,
         contexts,
         constants: OnceLock::new(),
+        express: None,
     };
     let shared = GraphShared {
         names,
@@ -188,8 +190,8 @@ fn lay_out<S: State>(
 }
 
 /// Checks that the graph has everything that its nodes require.
-fn check_requirements<S: State>(
-    nodes: &[DeclaredNode<S>],
+fn check_requirements(
+    nodes: &[DeclaredNode],
     sessions: &[SessionKind],
     deps: &ValuesByType,
     problems: &mut Problems,
@@ -214,12 +216,12 @@ fn check_requirements<S: State>(
     }
 }
 
-fn entry<S: State>(
-    node: DeclaredNode<S>,
+fn entry(
+    node: DeclaredNode,
     targets: CommandTargets,
     on_error: Option<u32>,
     defaults: &Policies,
-) -> NodeEntry<S> {
+) -> NodeEntry {
     let settings = node.node.settings;
     let policies = settings.policies.or(defaults);
     NodeEntry {
@@ -240,7 +242,7 @@ fn entry<S: State>(
 }
 
 /// The times that the end of a run waits for detached tasks: each once, the shortest first.
-fn awaited_at_end<S: State>(detached: &[bool], nodes: &[NodeEntry<S>]) -> Vec<Duration> {
+fn awaited_at_end(detached: &[bool], nodes: &[NodeEntry]) -> Vec<Duration> {
     let awaited = detached.iter().zip(nodes).filter_map(|(detached, node)| match node.on_end {
         OnEnd::Await(limit) if *detached => Some(limit),
         _ => None,
@@ -249,8 +251,8 @@ fn awaited_at_end<S: State>(detached: &[bool], nodes: &[NodeEntry<S>]) -> Vec<Du
 }
 
 /// The secret channels that a checkpointer would receive; those of subgraphs are prefixed with their node.
-fn secrets<S: State>(schema: &S::Schema, nodes: &[DeclaredNode<S>]) -> Vec<String> {
-    let own = S::channels(schema).iter().filter(|channel| channel.secret && channel.is_stored());
+fn secrets(schema: &AnySchema, nodes: &[DeclaredNode]) -> Vec<String> {
+    let own = schema.channels().iter().filter(|channel| channel.secret && channel.is_stored());
     let mut secrets: Vec<String> = own.map(|channel| channel.name.to_string()).collect();
     for node in nodes {
         let graph = node.node.settings.graph.iter().filter(|graph| graph.memory() != Memory::None);
@@ -261,8 +263,8 @@ fn secrets<S: State>(schema: &S::Schema, nodes: &[DeclaredNode<S>]) -> Vec<Strin
 }
 
 /// The nodes that make durable steps; those of subgraphs are prefixed with their node.
-fn durable_nodes<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<String> {
-    let of_node = |node: &DeclaredNode<S>| {
+fn durable_nodes(nodes: &[DeclaredNode]) -> Vec<String> {
+    let of_node = |node: &DeclaredNode| {
         let settings = &node.node.settings;
         let own = settings.durable_steps.then(|| node.name.to_string());
         let inner = settings.graph.iter().flat_map(|graph| graph.durable_nodes());
@@ -272,7 +274,7 @@ fn durable_nodes<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<String> {
 }
 
 /// The contexts that nodes require from a caller. Some may occur twice.
-fn contexts<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<RequiredContext> {
+fn contexts(nodes: &[DeclaredNode]) -> Vec<RequiredContext> {
     let mut contexts = Vec::new();
     for node in nodes {
         let own = node.node.settings.requirements.iter();
@@ -285,19 +287,19 @@ fn contexts<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<RequiredContext> {
 }
 
 /// Whether each node keeps its last output; empty if none does.
-fn keeps_output<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
+fn keeps_output(nodes: &[DeclaredNode]) -> Vec<bool> {
     let keeps: Vec<bool> = nodes.iter().map(|node| node.node.settings.keeps_output).collect();
     if keeps.contains(&true) { keeps } else { Vec::new() }
 }
 
 /// Whether each node is deferred; empty if none is.
-fn deferred<S: State>(nodes: &[DeclaredNode<S>]) -> Vec<bool> {
+fn deferred(nodes: &[DeclaredNode]) -> Vec<bool> {
     let deferred: Vec<bool> = nodes.iter().map(|node| node.node.settings.deferred).collect();
     if deferred.contains(&true) { deferred } else { Vec::new() }
 }
 
-fn check_schema<S: State>(schema: &S::Schema, place: CodePlace, problems: &mut Problems) {
-    for error in S::problems(schema) {
+fn check_schema(schema: &AnySchema, place: CodePlace, problems: &mut Problems) {
+    for error in schema.problems() {
         let (StateError::BadValue { channel, problem } | StateError::Encode { channel, problem }) = error
         else {
             continue;
@@ -326,12 +328,8 @@ fn check_migrations(
     migrations
 }
 
-fn check_drops<S: State>(
-    schema: &S::Schema,
-    declared: Vec<(Name, CodePlace)>,
-    problems: &mut Problems,
-) -> Vec<Name> {
-    let channels = S::channels(schema);
+fn check_drops(schema: &AnySchema, declared: Vec<(Name, CodePlace)>, problems: &mut Problems) -> Vec<Name> {
+    let channels = schema.channels();
     let mut drops = Vec::new();
     for (field, place) in declared {
         if channels.iter().any(|channel| channel.is_called(&field)) {
@@ -352,10 +350,7 @@ fn default_handler(
     names.node("on_error", name).map_err(|kind| problems.add(kind, place)).ok()
 }
 
-fn check_templates<S: State>(
-    declared: Vec<(Name, Template<S>, CodePlace)>,
-    problems: &mut Problems,
-) -> Templates<S> {
+fn check_templates(declared: Vec<(Name, Template, CodePlace)>, problems: &mut Problems) -> Templates {
     let mut templates = Templates::with_capacity(declared.len());
     for (name, template, place) in declared {
         if templates.insert(Arc::from(&*name), template).is_some() {

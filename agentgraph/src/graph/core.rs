@@ -15,18 +15,18 @@ use crate::policy::{OnEnd, Policies, Siblings};
 use crate::record::migrate::Migrations;
 use crate::record::migrate::UnknownFields;
 use crate::route::Pick;
-use crate::state::State;
 use crate::step::Goto;
+use crate::typed::{AnySchema, AnyState, Express, Seen};
 use agentgraph_checkpoint::engine::Refused;
 use agentgraph_checkpoint::frame::Pairs;
 use agentgraph_checkpoint::{Checkpointer, StoreCode};
 
 /// A checked graph, as the loop uses it.
-pub(crate) struct GraphCore<S: State> {
-    pub(crate) schema: S::Schema,
-    pub(crate) nodes: Vec<NodeEntry<S>>,
+pub(crate) struct GraphCore {
+    pub(crate) schema: AnySchema,
+    pub(crate) nodes: Vec<NodeEntry>,
     pub(crate) topology: Topology,
-    pub(crate) routers: Vec<Router<S>>,
+    pub(crate) routers: Vec<Router>,
     pub(crate) by_name: Arc<HashMap<Arc<str>, u32>>,
     pub(crate) names: Arc<[Arc<str>]>,
     pub(crate) fingerprint: String,
@@ -48,7 +48,7 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) unknown_fields: UnknownFields,
     pub(crate) drawing: super::draw::Drawing,
     pub(crate) discipline: Discipline,
-    pub(crate) templates: Templates<S>,
+    pub(crate) templates: Templates,
     /// The settings of temporary nodes without their own.
     pub(crate) defaults: Defaults,
     /// Whether some node keeps its last output.
@@ -61,6 +61,8 @@ pub(crate) struct GraphCore<S: State> {
     pub(crate) contexts: Vec<RequiredContext>,
     /// The part of every full's header that is constant for the graph and its channels.
     pub(crate) constants: OnceLock<Pairs>,
+    /// Runs one ready node after another; `None` for a graph whose nodes all go through the engine.
+    pub(crate) express: Option<Arc<dyn Express>>,
 }
 
 /// The rule by which runs of a graph decide which nodes run next.
@@ -85,8 +87,8 @@ impl Discipline {
     }
 }
 
-pub(crate) struct NodeEntry<S: State> {
-    pub(crate) call: Arc<dyn ErasedNode<S>>,
+pub(crate) struct NodeEntry {
+    pub(crate) call: Arc<dyn ErasedNode<AnyState>>,
     /// `None` if the node has no policies, like most nodes.
     pub(crate) policies: Option<Arc<Policies>>,
     /// The node that handles its failures.
@@ -114,19 +116,19 @@ pub(crate) struct Breaks {
 }
 
 /// The decision function of a route or branch, and its targets by dense id.
-pub(crate) struct Router<S: State> {
-    pub(crate) decide: RouterFn<S>,
+pub(crate) struct Router {
+    pub(crate) decide: RouterFn,
     pub(crate) targets: Vec<u32>,
 }
 
-pub(crate) enum RouterFn<S: State> {
+pub(crate) enum RouterFn {
     #[allow(clippy::type_complexity)]
-    Typed(Box<dyn Fn(&S, &mut dyn FnMut(Pick)) + Send + Sync>),
+    Typed(Box<dyn Fn(Seen<'_>, &mut dyn FnMut(Pick)) + Send + Sync>),
     #[allow(clippy::type_complexity)]
-    Named(Box<dyn Fn(&S, &mut Vec<Goto>) + Send + Sync>),
+    Named(Box<dyn Fn(Seen<'_>, &mut Vec<Goto>) + Send + Sync>),
 }
 
-impl<S: State> GraphCore<S> {
+impl GraphCore {
     /// The reason to refuse a checkpointer for this graph's data, if there is one.
     pub(crate) fn refusal(&self, saver: &dyn Checkpointer) -> Option<Refused> {
         if self.secrets.is_empty() || saver.keeps_secrets() || !saver.outlives_its_process() {

@@ -8,12 +8,12 @@ use crate::node::observed::{DecideLater, ObservedNode, Observer, ShowStep, path_
 use crate::record::codec::Codec;
 use crate::record::content::{Content, Tree};
 use crate::route::Pick;
-use crate::state::State;
 use crate::step::{Dispatch, Goto, InputValue, Step};
+use crate::typed::Seen;
 
-impl<S: State> GraphCore<S> {
+impl GraphCore {
     /// The same graph, observed; `around` is the path of the node that it is, empty for a root graph.
-    pub(crate) fn observed(self: &Arc<Self>, by: &Arc<dyn Observer>, around: &str, codec: &Codec<S>) -> Self {
+    pub(crate) fn observed(self: &Arc<Self>, by: &Arc<dyn Observer>, around: &str, codec: &Codec) -> Self {
         let nodes = self.names.iter().zip(&self.nodes);
         let show = &self.show(*codec);
         GraphCore {
@@ -45,11 +45,12 @@ impl<S: State> GraphCore<S> {
             durable_nodes: self.durable_nodes.clone(),
             contexts: self.contexts.clone(),
             constants: OnceLock::new(),
+            express: None,
         }
     }
 
     /// The update of a step, and where it goes.
-    fn show(self: &Arc<Self>, codec: Codec<S>) -> ShowStep<S> {
+    fn show(self: &Arc<Self>, codec: Codec) -> ShowStep {
         let core = Arc::clone(self);
         Arc::new(move |step| {
             let (update, targets, replaces_edges) = match step {
@@ -68,11 +69,11 @@ impl<S: State> GraphCore<S> {
         })
     }
 
-    fn observed_templates(&self, by: &Arc<dyn Observer>, around: &str, show: &ShowStep<S>) -> Templates<S> {
-        let observed = |(name, template): (&Arc<str>, &Template<S>)| {
+    fn observed_templates(&self, by: &Arc<dyn Observer>, around: &str, show: &ShowStep) -> Templates {
+        let observed = |(name, template): (&Arc<str>, &Template)| {
             let (template, by, show) = (Arc::clone(template), Arc::clone(by), Arc::clone(show));
             let (around, template_name) = (Arc::<str>::from(around), Arc::clone(name));
-            let observed: Template<S> = Arc::new(move |args| {
+            let observed: Template = Arc::new(move |args| {
                 let mut node = template(args)?;
                 node.call = Arc::new(ObservedNode::new(&node.call, &around, &template_name, &by, &show));
                 Ok(node)
@@ -87,13 +88,13 @@ impl<S: State> GraphCore<S> {
         self: &Arc<Self>,
         by: &Arc<dyn Observer>,
         around: &str,
-        codec: &Codec<S>,
-    ) -> Vec<Router<S>> {
+        codec: &Codec,
+    ) -> Vec<Router> {
         let mut sources = vec![self.topology.start(); self.routers.len()];
         for node in 0..=self.topology.start() {
             self.topology.routers.row(node).iter().for_each(|router| sources[*router as usize] = node);
         }
-        let observed = |(at, router): (usize, &Router<S>)| {
+        let observed = |(at, router): (usize, &Router)| {
             let (original, codec) = (Arc::clone(self), *codec);
             let (by, path) = (Arc::clone(by), path_in(around, self.name(sources[at])));
             let decide = match &router.decide {
@@ -124,21 +125,21 @@ impl<S: State> GraphCore<S> {
     }
 }
 
-impl<S: State> GraphCore<S> {
+impl GraphCore {
     /// Decides again on a copy of a state.
-    fn later(self: &Arc<Self>, router: usize, codec: Codec<S>, state: &S) -> DecideLater {
-        let (core, state) = (Arc::clone(self), state.clone());
+    fn later(self: &Arc<Self>, router: usize, codec: Codec, state: Seen<'_>) -> DecideLater {
+        let (core, state) = (Arc::clone(self), self.schema.copy_of(state));
         Box::new(move || {
             let state = codec.reread(&core.schema, &state);
             let router = &core.routers[router];
-            router.picks(&state).1 + &router.gotos(&state).1
+            router.picks(state.seen()).1 + &router.gotos(state.seen()).1
         })
     }
 }
 
-impl<S: State> Router<S> {
+impl Router {
     /// The targets of a typed route, and as text.
-    fn picks(&self, state: &S) -> (Vec<Pick>, String) {
+    fn picks(&self, state: Seen<'_>) -> (Vec<Pick>, String) {
         let mut made = Vec::new();
         if let RouterFn::Typed(decide) = &self.decide {
             decide(state, &mut |pick| made.push(pick));
@@ -148,7 +149,7 @@ impl<S: State> Router<S> {
     }
 
     /// The targets of a branch, and as text.
-    fn gotos(&self, state: &S) -> (Vec<Goto>, String) {
+    fn gotos(&self, state: Seen<'_>) -> (Vec<Goto>, String) {
         let mut made = Vec::new();
         if let RouterFn::Named(decide) = &self.decide {
             decide(state, &mut made);
@@ -158,8 +159,8 @@ impl<S: State> Router<S> {
     }
 }
 
-impl<S: State> NodeEntry<S> {
-    fn observed(&self, by: &Arc<dyn Observer>, around: &str, name: &str, show: &ShowStep<S>) -> Self {
+impl NodeEntry {
+    fn observed(&self, by: &Arc<dyn Observer>, around: &str, name: &str, show: &ShowStep) -> Self {
         NodeEntry {
             call: Arc::new(ObservedNode::new(&self.call, around, name, by, show)),
             policies: self.policies.clone(),

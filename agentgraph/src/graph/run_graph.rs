@@ -12,29 +12,28 @@ use super::overlay::{Layers, Overlay, TemporaryNode};
 use super::topology::{DeferredOrder, END_ID, Exits};
 use crate::context::edits::ProposedEdit;
 use crate::record::header::Header;
-use crate::state::State;
 use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection};
 
-pub(crate) struct RunGraph<S: State> {
-    core: Arc<GraphCore<S>>,
-    edited: Option<Box<RunEdits<S>>>,
+pub(crate) struct RunGraph {
+    core: Arc<GraphCore>,
+    edited: Option<Box<RunEdits>>,
 }
 
 /// The temporary edits of a run, applied to its graph.
-pub(crate) struct RunEdits<S: State> {
+pub(crate) struct RunEdits {
     overlay: Arc<Overlay>,
     /// The temporary nodes, in the order of their ids.
-    entries: Vec<NodeEntry<S>>,
+    entries: Vec<NodeEntry>,
     /// The edits in effect, in order, without skips.
     log: Vec<GraphEdit>,
     /// The edits of the superstep that is being merged.
-    staged: Option<StagedEdits<S>>,
+    staged: Option<StagedEdits>,
 }
 
 /// The edits of a superstep, which take effect once its merge has succeeded.
-pub(crate) struct StagedEdits<S: State> {
+pub(crate) struct StagedEdits {
     pub(in crate::graph) overlay: Overlay,
-    entries: Vec<NodeEntry<S>>,
+    entries: Vec<NodeEntry>,
     /// The edits that changed something and are not skips, in order.
     log: Vec<GraphEdit>,
     /// The edits of each node.
@@ -54,25 +53,25 @@ fn adds(edits: &[ProposedEdit], wanted: &str) -> bool {
     edits.iter().any(|one| matches!(&one.edit, GraphEdit::AddNode { name, .. } if name == wanted))
 }
 
-impl<S: State> Deref for RunGraph<S> {
-    type Target = GraphCore<S>;
+impl Deref for RunGraph {
+    type Target = GraphCore;
 
     #[inline]
-    fn deref(&self) -> &GraphCore<S> {
+    fn deref(&self) -> &GraphCore {
         &self.core
     }
 }
 
-impl<S: State> From<Arc<GraphCore<S>>> for RunGraph<S> {
-    fn from(core: Arc<GraphCore<S>>) -> Self {
+impl From<Arc<GraphCore>> for RunGraph {
+    fn from(core: Arc<GraphCore>) -> Self {
         RunGraph { core, edited: None }
     }
 }
 
-impl<S: State> RunGraph<S> {
+impl RunGraph {
     /// Restores the graph of a run from the edits in a header. Names that the compiled graph lacks are added
     /// to `gone`.
-    pub(crate) fn restore(core: &Arc<GraphCore<S>>, header: &Header, gone: &mut Vec<String>) -> Self {
+    pub(crate) fn restore(core: &Arc<GraphCore>, header: &Header, gone: &mut Vec<String>) -> Self {
         let mut graph = RunGraph::from(Arc::clone(core));
         if header.overlay.is_empty() && header.skips.is_empty() {
             return graph;
@@ -95,7 +94,7 @@ impl<S: State> RunGraph<S> {
     }
 
     /// The graph without the edits of the run.
-    pub(crate) fn compiled(&self) -> &GraphCore<S> {
+    pub(crate) fn compiled(&self) -> &GraphCore {
         &self.core
     }
 
@@ -170,7 +169,7 @@ impl<S: State> RunGraph<S> {
 
     /// The entry of a node, with its function and settings.
     #[inline]
-    pub(crate) fn entry(&self, node: u32) -> Option<&NodeEntry<S>> {
+    pub(crate) fn entry(&self, node: u32) -> Option<&NodeEntry> {
         match self.core.nodes.get(node as usize) {
             Some(entry) => Some(entry),
             None => self.temporary_entry(node),
@@ -178,7 +177,7 @@ impl<S: State> RunGraph<S> {
     }
 
     #[cold]
-    fn temporary_entry(&self, node: u32) -> Option<&NodeEntry<S>> {
+    fn temporary_entry(&self, node: u32) -> Option<&NodeEntry> {
         let at = node.checked_sub(self.core.topology.start() + 1)? as usize;
         let edited = self.edited.as_ref()?;
         let staged = || edited.staged.as_ref()?.entries.get(at - edited.entries.len());
@@ -302,7 +301,7 @@ impl<S: State> RunGraph<S> {
         skips.into_iter().map(|node| self.core.name(node)).collect()
     }
 
-    fn edited_mut(&mut self) -> &mut RunEdits<S> {
+    fn edited_mut(&mut self) -> &mut RunEdits {
         let fresh =
             || RunEdits { overlay: Arc::default(), entries: Vec::new(), log: Vec::new(), staged: None };
         self.edited.get_or_insert_with(|| Box::new(fresh()))
@@ -422,10 +421,10 @@ pub(crate) fn lacking(edit: &GraphEdit, why: Rejection) -> String {
     }
 }
 
-impl<S: State> RunEdits<S> {
+impl RunEdits {
     /// Applies an edit that was in effect before. Edits that the compiled graph already contains are no
     /// conflict.
-    fn restore(&mut self, core: &GraphCore<S>, edit: &GraphEdit) -> Result<(), Rejection> {
+    fn restore(&mut self, core: &GraphCore, edit: &GraphEdit) -> Result<(), Rejection> {
         let proposed = ProposedEdit { edit: edit.clone(), made: core.make(edit, None)?, seen: 0 };
         let layers = self.layers(core);
         let (entry, shape) = core.temporary(&layers, &proposed)?.unzip();
@@ -447,11 +446,11 @@ impl<S: State> RunEdits<S> {
         self.staged.as_ref().map(|staged| &staged.overlay)
     }
 
-    fn layers<'a>(&'a self, core: &'a GraphCore<S>) -> Layers<'a> {
+    fn layers<'a>(&'a self, core: &'a GraphCore) -> Layers<'a> {
         let layers = Layers::of(core.ground(), Some(&self.overlay));
         layers.under(self.staged.as_ref().map(|staged| &staged.overlay))
     }
 }
 
 /// The entry of a temporary node and its shape.
-pub(crate) type Temporary<S> = (NodeEntry<S>, TemporaryNode);
+pub(crate) type Temporary = (NodeEntry, TemporaryNode);

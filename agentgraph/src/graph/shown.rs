@@ -74,7 +74,7 @@ pub enum EdgeKind {
 }
 
 impl GraphTopology {
-    pub(crate) fn of<S: State>(graph: &RunGraph<S>) -> Self {
+    pub(crate) fn of(graph: &RunGraph) -> Self {
         let layers = graph.layers();
         let drawing = &graph.compiled().drawing;
         let removed = |node: u32| node != END_ID && graph.is_removed(node);
@@ -173,11 +173,7 @@ impl GraphTopology {
 }
 
 /// Draws a compiled graph with its subgraphs; each of their ids begins with that of the node.
-pub(crate) fn draw_with_subgraphs<S: State>(
-    core: &Arc<super::GraphCore<S>>,
-    text: &mut String,
-    prefix: &str,
-) {
+pub(crate) fn draw_with_subgraphs(core: &Arc<super::GraphCore>, text: &mut String, prefix: &str) {
     let indent = "    ".repeat(1 + prefix.matches('_').count());
     of_compiled(core).draw(text, prefix, &|text, node, id| {
         let Some(graph) = &core.nodes[node].graph else { return false };
@@ -189,7 +185,7 @@ pub(crate) fn draw_with_subgraphs<S: State>(
 }
 
 /// Whether an arrow of the compiled graph still exists.
-fn is_there<S: State>(graph: &RunGraph<S>, layers: Option<Layers<'_>>, line: &Line) -> bool {
+fn is_there(graph: &RunGraph, layers: Option<Layers<'_>>, line: &Line) -> bool {
     let Some(layers) = layers else { return true };
     let is_gone = |node: u32| node != END_ID && layers.is_removed(node);
     if is_gone(line.from) || line.to.is_some_and(is_gone) {
@@ -206,6 +202,6 @@ fn is_there<S: State>(graph: &RunGraph<S>, layers: Option<Layers<'_>>, line: &Li
 }
 
 /// The topology of a compiled graph without edits.
-pub(crate) fn of_compiled<S: State>(core: &Arc<super::GraphCore<S>>) -> GraphTopology {
+pub(crate) fn of_compiled(core: &Arc<super::GraphCore>) -> GraphTopology {
     GraphTopology::of(&RunGraph::from(Arc::clone(core)))
 }

@@ -22,24 +22,24 @@ use crate::node::{IntoNode, Node};
 use crate::panic::panic_of;
 use crate::policy::Policies;
 use crate::state::State;
+use crate::typed::AnyState;
 use crate::words::{GraphEdit, Rejection};
 
 /// A function that makes a node from arguments.
-pub(crate) type Template<S> = Arc<dyn Fn(&Value) -> Result<Node<S>, String> + Send + Sync>;
+pub(crate) type Template = Arc<dyn Fn(&Value) -> Result<Node<AnyState>, String> + Send + Sync>;
 
 /// The templates of a graph, by name.
-pub(crate) type Templates<S> = HashMap<Arc<str>, Template<S>>;
+pub(crate) type Templates = HashMap<Arc<str>, Template>;
 
 /// Converts a factory into a template.
-pub(super) fn template<S, A, N, M>(factory: impl Fn(A) -> N + Send + Sync + 'static) -> Template<S>
+pub(super) fn template<S: State, A, N, M>(factory: impl Fn(A) -> N + Send + Sync + 'static) -> Template
 where
-    S: State,
     A: DeserializeOwned,
     N: IntoNode<S, M>,
 {
     Arc::new(move |args| {
         let args = A::deserialize(args).map_err(|error| error.to_string())?;
-        Ok(factory(args).into_node())
+        Ok(factory(args).into_node().into_any())
     })
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Defaults {
     pub(in crate::graph) on_error: Option<u32>,
 }
 
-impl<S: State> GraphCore<S> {
+impl GraphCore {
     pub(crate) fn ground(&self) -> OverlayBase<'_> {
         OverlayBase { topology: &self.topology, names: &self.names, by_name: &self.by_name }
     }
@@ -64,7 +64,8 @@ impl<S: State> GraphCore<S> {
         let GraphEdit::AddNode { template, args, .. } = edit else { return Ok(None) };
         let Some(name) = template else {
             let made = made.ok_or(Rejection::NeedsTemplate)?;
-            let fits = made.downcast_ref::<Node<S>>().is_some();
+            let node = made.downcast_ref::<Node<AnyState>>();
+            let fits = node.is_some_and(|node| node.call.state_type() == self.schema.state_type());
             return if fits {
                 Ok(Some(made))
             } else {
@@ -85,9 +86,9 @@ impl<S: State> GraphCore<S> {
         &self,
         layers: &Layers<'_>,
         proposed: &ProposedEdit,
-    ) -> Result<Option<Temporary<S>>, Rejection> {
+    ) -> Result<Option<Temporary>, Rejection> {
         let GraphEdit::AddNode { name, .. } = &proposed.edit else { return Ok(None) };
-        let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) else {
+        let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<AnyState>>()) else {
             return Err(Rejection::NeedsTemplate);
         };
         let settings = &node.settings;
@@ -125,7 +126,7 @@ impl<S: State> GraphCore<S> {
     }
 
     /// Checks that the graph has everything that a node requires.
-    fn check_needs(&self, shared: &RunShared, node: &Node<S>) -> Result<(), Rejection> {
+    fn check_needs(&self, shared: &RunShared, node: &Node<AnyState>) -> Result<(), Rejection> {
         let unfit = |problem: String| Err(Rejection::Unfit(problem));
         for need in &node.settings.requirements {
             let deps = &shared.graph.deps;
@@ -152,7 +153,7 @@ impl<S: State> GraphCore<S> {
     }
 }
 
-impl<S: State> Desk for GraphCore<S> {
+impl Desk for GraphCore {
     fn submit(
         &self,
         shared: &RunShared,
@@ -174,7 +175,7 @@ impl<S: State> Desk for GraphCore<S> {
     }
 }
 
-impl<S: State> GraphCore<S> {
+impl GraphCore {
     fn take_in(
         &self,
         shared: &RunShared,
@@ -189,7 +190,7 @@ impl<S: State> GraphCore<S> {
         }
         // Users' code makes the node, so no lock is held meanwhile.
         let proposed = ProposedEdit { edit: edit.clone(), made: self.make(edit, made)?, seen: 0 };
-        if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<S>>()) {
+        if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<AnyState>>()) {
             self.check_needs(shared, node)?;
         }
         let reusable = |node: u32, name: &str| {

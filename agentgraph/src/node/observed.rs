@@ -3,7 +3,7 @@
 //! A graph has observed nodes only if a test has made a copy of it, so no other run pays for them. A node
 //! inside its policies is observed: each attempt is a call.
 
-use std::any::{Any, type_name};
+use std::any::{Any, TypeId};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::extract::Task;
 use crate::layer::NodeCall;
 use crate::node::{ErasedNode, NodeFuture, NodeResult};
 use crate::record::content::Content;
-use crate::state::State;
 use crate::step::Step;
+use crate::typed::AnyState;
 
 /// Watches the nodes and routes of a graph, and of its subgraphs.
 pub(crate) trait Observer: Send + Sync {
-    /// The node that replaces the one with this path, as an `Arc<dyn ErasedNode<S>>`.
+    /// The node that replaces the one with this path, as an `Arc<dyn ErasedNode<AnyState>>`.
     fn replacement(&self, path: &str) -> Option<&(dyn Any + Send + Sync)>;
 
     /// The replacement is a node over another state than `state`.
@@ -52,7 +52,7 @@ pub(crate) trait ObservedCall: Send {
 }
 
 /// The output of a node, to be compared with that of the same node in another run.
-pub(crate) type ShowStep<S> = Arc<dyn Fn(&Step<S>) -> Content + Send + Sync>;
+pub(crate) type ShowStep = Arc<dyn Fn(&Step<AnyState>) -> Content + Send + Sync>;
 
 /// The origins of a task and of the tasks around it. Equal in two runs of a graph with supersteps if the
 /// tasks are.
@@ -83,7 +83,7 @@ pub(crate) fn path_in(around: &str, node: &str) -> Arc<str> {
     if around.is_empty() { Arc::from(node) } else { format!("{around}/{node}").into() }
 }
 
-fn key_of<S: State>(task: &Task<'_, S>) -> Option<TaskKey> {
+fn key_of(task: &Task<'_, AnyState>) -> Option<TaskKey> {
     let mut key = vec![(task.request.node, task.request.origin)];
     let mut run = &**task.shared;
     loop {
@@ -97,28 +97,29 @@ fn key_of<S: State>(task: &Task<'_, S>) -> Option<TaskKey> {
 }
 
 /// A node under observation.
-pub(crate) struct ObservedNode<S: State> {
-    node: Arc<dyn ErasedNode<S>>,
-    show: ShowStep<S>,
+pub(crate) struct ObservedNode {
+    node: Arc<dyn ErasedNode<AnyState>>,
+    show: ShowStep,
     around: Arc<str>,
     is_graph: bool,
     by: Arc<dyn Observer>,
 }
 
-impl<S: State> ObservedNode<S> {
+impl ObservedNode {
     /// Observes a node of the graph with the path `around`, or its replacement.
     pub(crate) fn new(
-        node: &Arc<dyn ErasedNode<S>>,
+        node: &Arc<dyn ErasedNode<AnyState>>,
         around: &str,
         name: &str,
         by: &Arc<dyn Observer>,
-        show: &ShowStep<S>,
+        show: &ShowStep,
     ) -> Self {
         let path = path_in(around, name);
         let replacement = by.replacement(&path).and_then(|other| {
-            let other = other.downcast_ref::<Arc<dyn ErasedNode<S>>>();
+            let other = other.downcast_ref::<Arc<dyn ErasedNode<AnyState>>>();
+            let other = other.filter(|other| other.state_type() == node.state_type());
             if other.is_none() {
-                by.unfit(&path, type_name::<S>());
+                by.unfit(&path, node.state_type().1);
             }
             other
         });
@@ -130,8 +131,8 @@ impl<S: State> ObservedNode<S> {
     }
 }
 
-impl<S: State> ErasedNode<S> for ObservedNode<S> {
-    fn call(&self, task: &Task<'_, S>) -> NodeFuture<S> {
+impl ErasedNode<AnyState> for ObservedNode {
+    fn call(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         let path = path_in(&self.around, task.ctx().node());
         let (request, key, is_graph) = (task.request, key_of(task), self.is_graph);
         Box::pin(ObservedFuture {
@@ -142,21 +143,29 @@ impl<S: State> ErasedNode<S> for ObservedNode<S> {
             running: None,
         })
     }
+
+    fn state_type(&self) -> (TypeId, &'static str) {
+        self.node.state_type()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 /// The future of an observed call. The node is called at its first poll, which may come late.
-struct ObservedFuture<S: State> {
+struct ObservedFuture {
     observed: Box<dyn ObservedCall>,
-    node: Arc<dyn ErasedNode<S>>,
-    show: ShowStep<S>,
-    call: NodeCall<S>,
-    running: Option<NodeFuture<S>>,
+    node: Arc<dyn ErasedNode<AnyState>>,
+    show: ShowStep,
+    call: NodeCall<AnyState>,
+    running: Option<NodeFuture<AnyState>>,
 }
 
-impl<S: State> Future for ObservedFuture<S> {
-    type Output = NodeResult<S>;
+impl Future for ObservedFuture {
+    type Output = NodeResult<AnyState>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<AnyState>> {
         let ObservedFuture { observed, node, show, call, running } = self.get_mut();
         let mut result = None;
         let polled = observed.poll(cx, &mut |cx| {

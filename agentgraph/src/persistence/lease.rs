@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use super::Persistence;
 use super::stop::StopRequest;
 use crate::error::{Code, Error};
-use crate::state::State;
 use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::services::{Services, yield_now};
 use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, Place, lease_lost};
@@ -122,7 +121,7 @@ pub(crate) struct TakenThread {
 }
 
 impl<'a> LeaseSource<'a> {
-    pub(crate) fn of<S: State>(persistence: &'a Persistence<S>, services: &'a Arc<dyn Services>) -> Self {
+    pub(crate) fn of(persistence: &'a Persistence, services: &'a Arc<dyn Services>) -> Self {
         let Persistence { saver, keeper, lease, .. } = persistence;
         LeaseSource { saver, services, keeper, length: (*lease).min(ENDLESS) }
     }

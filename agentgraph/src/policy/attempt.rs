@@ -13,6 +13,7 @@ use crate::node::{ErasedNode, NodeFuture};
 use crate::policy::{CatchPanic, invoke};
 use crate::spans::record_end;
 use crate::state::State;
+use crate::typed::AnyState;
 
 /// The span of an attempt, inside the current span, which is that of the node.
 pub(crate) fn attempt_span(attempt: u32) -> Span {
@@ -28,7 +29,10 @@ pub(crate) fn attempt_span(attempt: u32) -> Span {
 }
 
 /// Calls a node without policies, which has one attempt, in the span of that attempt.
-pub(crate) fn invoke_in_span<S: State>(node: &dyn ErasedNode<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+pub(crate) fn invoke_in_span(
+    node: &dyn ErasedNode<AnyState>,
+    task: &Task<'_, AnyState>,
+) -> NodeFuture<AnyState> {
     let request = task.request;
     let span = attempt_span(request.attempt);
     if span.is_disabled() {

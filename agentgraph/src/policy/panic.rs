@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::node::{NodeFuture, NodeResult};
 use crate::panic::{NodePanic, panic_of};
-use crate::state::State;
+use crate::typed::AnyState;
 
 /// Runs `work`. A panic is an error of the node until the guard is lifted, and propagates after that.
 ///
@@ -43,12 +43,12 @@ impl Guard {
 }
 
 /// A node's future whose panics are errors. It is not polled again after a panic.
-pub(crate) struct CatchPanic<S: State>(Option<NodeFuture<S>>);
+pub(crate) struct CatchPanic(Option<NodeFuture<AnyState>>);
 
-impl<S: State> CatchPanic<S> {
+impl CatchPanic {
     /// `call` makes the future. Extractors, and the first lines of a hand-written future, run inside it and
     /// may panic.
-    pub(crate) fn new(call: impl FnOnce() -> NodeFuture<S>) -> Self {
+    pub(crate) fn new(call: impl FnOnce() -> NodeFuture<AnyState>) -> Self {
         let future = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
             let panicked = panic_of(&*payload);
             Box::pin(std::future::ready(Err(panicked.into())))
@@ -57,15 +57,15 @@ impl<S: State> CatchPanic<S> {
     }
 
     /// A future that exists already.
-    pub(crate) fn of(future: NodeFuture<S>) -> Self {
+    pub(crate) fn of(future: NodeFuture<AnyState>) -> Self {
         CatchPanic(Some(future))
     }
 }
 
-impl<S: State> Future for CatchPanic<S> {
-    type Output = NodeResult<S>;
+impl Future for CatchPanic {
+    type Output = NodeResult<AnyState>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<AnyState>> {
         let Some(future) = &mut self.0 else {
             let panicked = NodePanic { message: "polled after its end".into() };
             return Poll::Ready(Err(panicked.into()));

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use crate::context::TaskRequest;
 use crate::error::BoxError;
 use crate::node::NodeResult;
-use crate::state::State;
+use crate::typed::AnyState;
 use crate::words::Timeouts;
 use agentgraph_checkpoint::services::Services;
 
@@ -91,13 +91,13 @@ impl Drop for WatchedTask<'_> {
 }
 
 /// Runs an attempt within its timeouts.
-pub(super) async fn within<S: State>(
+pub(super) async fn within(
     timeouts: Timeouts,
     task: TaskRequest,
     beats: &Heartbeats,
     services: &dyn Services,
-    attempt: impl Future<Output = NodeResult<S>>,
-) -> NodeResult<S> {
+    attempt: impl Future<Output = NodeResult<AnyState>>,
+) -> NodeResult<AnyState> {
     let mut attempt = pin!(attempt);
     let watched = pin!(async {
         match timeouts.idle {
@@ -125,12 +125,12 @@ pub(crate) async fn in_time<T>(
 }
 
 /// Runs an attempt until it is silent for longer than `limit`.
-async fn run_until_silent<S: State>(
+async fn run_until_silent(
     limit: Duration,
     watched: WatchedTask<'_>,
     services: &dyn Services,
-    mut attempt: Pin<&mut impl Future<Output = NodeResult<S>>>,
-) -> NodeResult<S> {
+    mut attempt: Pin<&mut impl Future<Output = NodeResult<AnyState>>>,
+) -> NodeResult<AnyState> {
     loop {
         let sign = pin!(watched.heard.notified());
         let silence = select(sign, services.sleep(limit));

@@ -1,6 +1,6 @@
 //! The functions that encode a state, captured where the compiler knows that the state can be stored.
 //!
-//! The run loop also runs states that are never stored. So it requires only `State` of `S`, and calls the
+//! The run loop also runs states that are never stored. So it requires only what every state has, and calls the
 //! rest through these pointers, which exist once a checkpointer or a host was attached.
 
 #[cfg(feature = "testing")]
@@ -8,56 +8,70 @@ use crate::record::content::{Content, Entries, Tree, writes};
 #[cfg(feature = "testing")]
 use crate::state::Channel;
 use crate::state::{State, StateError, StoredState, without_secrets};
+use crate::typed::{AnySchema, AnyState, AnyUpdate, Seen};
 #[cfg(feature = "testing")]
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::DeltaWriter;
 #[cfg(feature = "testing")]
 use agentgraph_checkpoint::fold::{Folded, Value};
 
-/// [`StoredState`] as function pointers.
+/// How to encode a state.
 #[allow(clippy::type_complexity)]
-pub(crate) struct Codec<S: State> {
-    /// The version of the state, recorded in stored updates.
+#[derive(Clone, Copy)]
+pub(crate) struct Codec {
+    /// The version of the state's fields.
     pub(crate) version: u32,
-    pub(crate) apply_recorded: fn(&mut S, &S::Schema, S::Update, &mut DeltaWriter) -> Result<(), StateError>,
-    pub(crate) record_channel: fn(&S, &S::Schema, usize, &mut DeltaWriter) -> Result<(), StateError>,
-    pub(crate) restore_channel: fn(&mut S, &S::Schema, usize, &[u8]) -> Result<(), StateError>,
-    pub(crate) encode_update: fn(&S::Schema, &S::Update) -> Result<Vec<u8>, StateError>,
-    pub(crate) decode_update: fn(&S::Schema, &[u8]) -> Result<S::Update, StateError>,
+    pub(crate) apply_recorded:
+        fn(&mut AnyState, &AnySchema, AnyUpdate, &mut DeltaWriter) -> Result<(), StateError>,
+    /// Takes the state itself: see [`AnyState::seen`].
+    pub(crate) record_channel: fn(Seen<'_>, &AnySchema, usize, &mut DeltaWriter) -> Result<(), StateError>,
+    pub(crate) restore_channel: fn(&mut AnyState, &AnySchema, usize, &[u8]) -> Result<(), StateError>,
+    pub(crate) encode_update: fn(&AnySchema, &AnyUpdate) -> Result<Vec<u8>, StateError>,
+    pub(crate) decode_update: fn(&AnySchema, &[u8]) -> Result<AnyUpdate, StateError>,
 }
 
-impl<S: StoredState> Codec<S> {
-    pub(crate) fn of(version: u32) -> Self {
+impl Codec {
+    /// The functions of a state that can be stored. Their errors do not quote secret values.
+    pub(crate) fn of<S: StoredState>(version: u32) -> Self {
         Codec {
             version,
             apply_recorded: |state, schema, update, delta| {
-                state.apply_recorded(schema, update, delta).map_err(|error| hidden::<S>(schema, error))
+                let update = update.into_update::<S>();
+                let applied = state.get_mut::<S>().apply_recorded(schema.typed::<S>(), update, delta);
+                applied.map_err(|error| hidden(schema, error))
             },
             record_channel: |state, schema, channel, delta| {
-                state.record_channel(schema, channel, delta).map_err(|error| hidden::<S>(schema, error))
+                let recorded = state.state::<S>().record_channel(schema.typed::<S>(), channel, delta);
+                recorded.map_err(|error| hidden(schema, error))
             },
             restore_channel: |state, schema, channel, value| {
-                state.restore_channel(schema, channel, value).map_err(|error| hidden::<S>(schema, error))
+                let restored = state.get_mut::<S>().restore_channel(schema.typed::<S>(), channel, value);
+                restored.map_err(|error| hidden(schema, error))
             },
             encode_update: |schema, update| {
-                S::encode_update(schema, update).map_err(|error| hidden::<S>(schema, error))
+                let encoded = match update.seen::<S>() {
+                    Some(update) => S::encode_update(schema.typed::<S>(), update),
+                    None => S::encode_update(schema.typed::<S>(), &S::Update::default()),
+                };
+                encoded.map_err(|error| hidden(schema, error))
             },
             decode_update: |schema, bytes| {
-                S::decode_update(schema, bytes).map_err(|error| hidden::<S>(schema, error))
+                let decoded = S::decode_update(schema.typed::<S>(), bytes);
+                decoded.map(AnyUpdate::new::<S>).map_err(|error| hidden(schema, error))
             },
         }
     }
 }
 
 #[cfg(feature = "testing")]
-impl<S: State> Codec<S> {
+impl Codec {
     /// The stored channels of a state as they are encoded. Empty if one cannot be encoded.
-    fn recorded(&self, schema: &S::Schema, state: &S) -> Folded {
-        let channels = S::channels(schema);
+    fn recorded(&self, schema: &AnySchema, state: &AnyState) -> Folded {
+        let channels = schema.channels();
         let mut delta = DeltaWriter::new(channels.len());
         delta.begin(CheckpointId::default());
         for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-            if (self.record_channel)(state, schema, at, &mut delta).is_err() {
+            if (self.record_channel)(state.seen(), schema, at, &mut delta).is_err() {
                 return Folded::default();
             }
         }
@@ -70,10 +84,10 @@ impl<S: State> Codec<S> {
 
     /// The state as another process reads it: its maps without an order have another one. Channels that are
     /// not stored stay as they are.
-    pub(crate) fn reread(&self, schema: &S::Schema, state: &S) -> S {
+    pub(crate) fn reread(&self, schema: &AnySchema, state: &AnyState) -> AnyState {
         let folded = self.recorded(schema, state);
         let mut copy = state.clone();
-        for at in 0..S::channels(schema).len() {
+        for at in 0..schema.channels().len() {
             if let Ok(Value::Bytes(value)) = folded.value(at) {
                 // A channel that cannot be read stays as it is: the engine reports it elsewhere.
                 let _ = (self.restore_channel)(&mut copy, schema, at, &value);
@@ -82,42 +96,40 @@ impl<S: State> Codec<S> {
         copy
     }
 
+    /// The stored channels of a state with its type.
+    pub(crate) fn content_of<S: StoredState>(schema: &S::Schema, state: &S) -> Content {
+        let state = AnyState::new(std::sync::Arc::new(state.clone()));
+        Codec::of::<S>(0).content(&AnySchema::new::<S>(schema.clone()), &state)
+    }
+
     /// The stored channels of a state.
-    pub(crate) fn content(self, schema: &S::Schema, state: &S) -> Content {
+    fn content(self, schema: &AnySchema, state: &AnyState) -> Content {
         let (schema, state) = (schema.clone(), state.clone());
         let channels = self.channels(&schema, &state);
         Content::new(channels, move || self.channels(&schema, &self.reread(&schema, &state)))
     }
 
-    fn channels(&self, schema: &S::Schema, state: &S) -> Entries {
+    fn channels(&self, schema: &AnySchema, state: &AnyState) -> Entries {
         let folded = self.recorded(schema, state);
         let channel = |(at, channel): (usize, &Channel)| match folded.value(at) {
             Ok(Value::Bytes(value)) => Some((channel.name.to_string(), Tree::read(&value))),
             _ => None,
         };
-        S::channels(schema).iter().enumerate().filter_map(channel).collect()
+        schema.channels().iter().enumerate().filter_map(channel).collect()
     }
 
     /// The writes of an update by channel.
-    pub(crate) fn content_of_update(self, schema: &S::Schema, update: &S::Update) -> Content {
+    pub(crate) fn content_of_update(self, schema: &AnySchema, update: &AnyUpdate) -> Content {
         let schema = schema.clone();
         let bytes = (self.encode_update)(&schema, update).unwrap_or_default();
-        Content::new(writes(S::channels(&schema), &bytes), move || {
+        Content::new(writes(schema.channels(), &bytes), move || {
             let again = (self.decode_update)(&schema, &bytes);
             let again = again.and_then(|update| (self.encode_update)(&schema, &update));
-            writes(S::channels(&schema), &again.unwrap_or_default())
+            writes(schema.channels(), &again.unwrap_or_default())
         })
     }
 }
 
-fn hidden<S: State>(schema: &S::Schema, error: StateError) -> StateError {
-    without_secrets(S::channels(schema), error)
+fn hidden(schema: &AnySchema, error: StateError) -> StateError {
+    without_secrets(schema.channels(), error)
 }
-
-impl<S: State> Clone for Codec<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S: State> Copy for Codec<S> {}

@@ -5,39 +5,36 @@ use serde_json::{Map, Value, json};
 use crate::error::{Code, Error};
 use crate::record::codec::Codec;
 use crate::reduce::derived::decode_fields;
-use crate::state::{MASK, State};
+use crate::state::MASK;
+use crate::typed::{AnySchema, AnyUpdate, Seen};
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::{DeltaWriter, decode};
 use agentgraph_checkpoint::fold;
 
 /// The writes of an update: see [`CompiledGraph::update_json`](crate::CompiledGraph::update_json).
-pub(crate) fn of_update<S: State>(
-    codec: &Codec<S>,
-    schema: &S::Schema,
-    update: &S::Update,
-) -> Result<Value, Error> {
+pub(crate) fn of_update(codec: &Codec, schema: &AnySchema, update: &AnyUpdate) -> Result<Value, Error> {
     writes(codec, schema, update, Err)
 }
 
 /// [`of_update`], where a channel that JSON cannot represent is null.
-pub(crate) fn of_update_as_far<S: State>(
-    codec: &Codec<S>,
-    schema: &S::Schema,
-    update: &S::Update,
+pub(crate) fn of_update_as_far(
+    codec: &Codec,
+    schema: &AnySchema,
+    update: &AnyUpdate,
 ) -> Result<Value, Error> {
     writes(codec, schema, update, |_| Ok(Value::Null))
 }
 
-fn writes<S: State>(
-    codec: &Codec<S>,
-    schema: &S::Schema,
-    update: &S::Update,
+fn writes(
+    codec: &Codec,
+    schema: &AnySchema,
+    update: &AnyUpdate,
     otherwise: impl Fn(Error) -> Result<Value, Error>,
 ) -> Result<Value, Error> {
     let bytes = (codec.encode_update)(schema, update)?;
     let mut writes = Map::new();
     for (channel, write) in decode_fields(&bytes)? {
-        let secret = S::channels(schema).iter().any(|known| known.secret && known.is_called(channel));
+        let secret = schema.channels().iter().any(|known| known.secret && known.is_called(channel));
         let unreadable = |error| Error::new(Code::Encode, format!("channel `{channel}`: {error}"));
         let mut write: Value = decode(write).map_err(unreadable).or_else(&otherwise)?;
         if let Some(reduced) = write.get_mut("Reduce") {
@@ -53,8 +50,8 @@ fn writes<S: State>(
 }
 
 /// The stored channels of a state, secret ones masked. A channel that JSON cannot represent is null.
-pub(crate) fn of_state<S: State>(codec: &Codec<S>, schema: &S::Schema, state: &S) -> Value {
-    let channels = S::channels(schema);
+pub(crate) fn of_state(codec: &Codec, schema: &AnySchema, state: Seen<'_>) -> Value {
+    let channels = schema.channels();
     let mut delta = DeltaWriter::new(channels.len());
     delta.begin(CheckpointId::default());
     let mut shown = Map::new();

@@ -6,7 +6,7 @@
 
 use crate::error::{Code, Error};
 use crate::record::codec::Codec;
-use crate::state::State;
+use crate::typed::AnySchema;
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::canonical::sort_maps;
 use agentgraph_checkpoint::delta::DeltaWriter;
@@ -14,23 +14,19 @@ use agentgraph_checkpoint::fold::{Folded, Value};
 use agentgraph_checkpoint::frame::shape;
 
 /// Checks the channels that a record changes, each by its changes alone.
-pub(crate) fn check_changes<S: State>(
-    codec: &Codec<S>,
-    schema: &S::Schema,
-    operations: &[u8],
-) -> Result<(), Error> {
+pub(crate) fn check_changes(codec: &Codec, schema: &AnySchema, operations: &[u8]) -> Result<(), Error> {
     let mut folded = Folded::default();
     if folded.apply(operations, None).is_err() {
         return Ok(());
     }
-    for (at, channel) in S::channels(schema).iter().enumerate() {
+    for (at, channel) in schema.channels().iter().enumerate() {
         let Ok(Value::Bytes(value)) = folded.changes_alone(at) else { continue };
         let again = |value: &[u8]| {
-            let mut state = S::initial(schema);
+            let mut state = schema.initial();
             (codec.restore_channel)(&mut state, schema, at, value).ok()?;
             let mut delta = DeltaWriter::new(at + 1);
             delta.begin(CheckpointId::default());
-            (codec.record_channel)(&state, schema, at, &mut delta).ok()?;
+            (codec.record_channel)(state.seen(), schema, at, &mut delta).ok()?;
             let mut folded = Folded::default();
             folded.apply(delta.bytes(), None).ok()?;
             match folded.value(at) {
@@ -49,11 +45,7 @@ pub(crate) fn check_changes<S: State>(
 }
 
 /// Checks an update, as [`encode_update`](crate::state::StoredState::encode_update) has encoded it.
-pub(crate) fn check_update<S: State>(
-    codec: &Codec<S>,
-    schema: &S::Schema,
-    update: &[u8],
-) -> Result<(), Error> {
+pub(crate) fn check_update(codec: &Codec, schema: &AnySchema, update: &[u8]) -> Result<(), Error> {
     let again = |update: &[u8]| {
         let update = (codec.decode_update)(schema, update).ok()?;
         (codec.encode_update)(schema, &update).ok()

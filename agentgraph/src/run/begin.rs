@@ -18,11 +18,11 @@ use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
 use crate::record::bytes::Bytes;
-use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::run::busy::{UndoneRun, newest_run};
 use crate::run::open::{open_work_inside, replay_pass, tasks};
 use crate::session::StoredSessions;
-use crate::state::State;
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{OpenId, OpenRequest, Spent, until_text};
 use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::services::from_micros;
@@ -30,14 +30,14 @@ use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId}
 
 /// The request of the caller.
 #[derive(Clone)]
-pub(crate) enum CallRequest<S: State> {
-    Invoke(S::Update),
+pub(crate) enum CallRequest {
+    Invoke(AnyUpdate),
     Resume(Answers),
     Proceed,
-    Edit(Edit<S>),
+    Edit(Edit),
 }
 
-impl<S: State> CallRequest<S> {
+impl CallRequest {
     pub(super) fn method(&self) -> CallMethod {
         match self {
             CallRequest::Invoke(_) => CallMethod::Invoke,
@@ -49,8 +49,8 @@ impl<S: State> CallRequest<S> {
 }
 
 /// The state of a thread, as a call finds it.
-pub(super) struct FoundThread<'a, S: State> {
-    persistence: &'a Persistence<S>,
+pub(super) struct FoundThread<'a> {
+    persistence: &'a Persistence,
     name: Arc<str>,
     found: Option<FoundCheckpoint>,
     /// Whether an unfinished run is given up for this one.
@@ -71,12 +71,12 @@ struct FoundCheckpoint {
     order: Option<Order>,
 }
 
-impl<'a, S: State> FoundThread<'a, S> {
+impl<'a> FoundThread<'a> {
     /// Reads the checkpoint `from`, or the newest one. An edit (`edits`) of the newest one stays on its
     /// branch.
     pub(super) async fn open(
-        core: &Arc<GraphCore<S>>,
-        persistence: &'a Persistence<S>,
+        core: &Arc<GraphCore>,
+        persistence: &'a Persistence,
         name: Arc<str>,
         from: Option<CheckpointId>,
         edits: bool,
@@ -107,8 +107,8 @@ impl<'a, S: State> FoundThread<'a, S> {
 
     /// Reads the checkpoint that the newest run of the thread started on.
     pub(super) async fn before_newest_run(
-        core: &Arc<GraphCore<S>>,
-        persistence: &'a Persistence<S>,
+        core: &Arc<GraphCore>,
+        persistence: &'a Persistence,
         name: Arc<str>,
     ) -> Result<Self, Error> {
         let newest = newest_run(&*persistence.saver, persistence.place(&name)).await?;
@@ -128,7 +128,7 @@ impl<'a, S: State> FoundThread<'a, S> {
     }
 
     /// Sets the thread that this one is a copy of. The remains of tasks have the ids of that thread.
-    pub(super) fn is_copy_of(&mut self, core: &Arc<GraphCore<S>>, original: &Arc<str>) -> Result<(), Error> {
+    pub(super) fn is_copy_of(&mut self, core: &Arc<GraphCore>, original: &Arc<str>) -> Result<(), Error> {
         self.copied_from = Some(Arc::clone(original));
         let Some(FoundCheckpoint { replayed, left, writes, .. }) = &mut self.found else { return Ok(()) };
         let place = Place { thread: original, ..self.persistence.place(&self.name) };
@@ -145,7 +145,7 @@ impl<'a, S: State> FoundThread<'a, S> {
     /// (`goes_on`), they must store nothing that this would lose.
     pub(super) async fn open_inside(
         &self,
-        core: &Arc<GraphCore<S>>,
+        core: &Arc<GraphCore>,
         goes_on: bool,
     ) -> Result<Vec<OpenRequest>, Error> {
         let mut open = Vec::new();
@@ -165,8 +165,8 @@ impl<'a, S: State> FoundThread<'a, S> {
 }
 
 /// The branch that a call from a checkpoint starts; `None` for an edit of the newest one.
-async fn next_branch<S: State>(
-    persistence: &Persistence<S>,
+async fn next_branch(
+    persistence: &Persistence,
     place: Place<'_>,
     from: CheckpointId,
     edits: bool,
@@ -183,25 +183,25 @@ pub(crate) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
 }
 
 /// The start of a call.
-pub(super) struct Opening<S: State> {
+pub(super) struct Opening {
     pub(super) run: RunId,
-    pub(super) position: Position<S>,
+    pub(super) position: Position,
     pub(super) inheritance: Inheritance,
     /// The last outputs of nodes.
     pub(super) outputs: BTreeMap<String, Bytes>,
-    pub(super) journal: Option<Journal<S>>,
+    pub(super) journal: Option<Journal>,
     pub(super) sessions: StoredSessions,
     /// Whether the sessions are newer than the checkpoint.
     pub(super) sessions_changed: bool,
     /// The amounts that earlier calls of the run used up.
     pub(super) spent: Spent,
-    pub(super) next: FirstAction<S>,
+    pub(super) next: FirstAction,
 }
 
 /// The first action of the call.
-pub(super) enum FirstAction<S: State> {
+pub(super) enum FirstAction {
     Input {
-        input: S::Update,
+        input: AnyUpdate,
         abandoned: Option<RunId>,
     },
     /// The answers, and the open requests of subgraphs.
@@ -210,7 +210,7 @@ pub(super) enum FirstAction<S: State> {
     GoOn(Vec<OpenRequest>),
     /// Replays a checkpoint, on a branch of its own.
     Fork,
-    Edit(Edit<S>, Option<EditBase>),
+    Edit(Edit, Option<EditBase>),
 }
 
 /// The checkpoint that is edited, with the run and thread in the ids of its tasks.
@@ -223,11 +223,11 @@ pub(super) struct EditBase {
     pub(super) thread: Option<Arc<str>>,
 }
 
-impl<S: State> Opening<S> {
+impl Opening {
     pub(super) fn of(
-        graph: &CompiledGraph<S>,
-        start: CallRequest<S>,
-        thread: Option<FoundThread<'_, S>>,
+        graph: &Attached,
+        start: CallRequest,
+        thread: Option<FoundThread<'_>>,
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
         let core = &*graph.core;
@@ -244,8 +244,7 @@ impl<S: State> Opening<S> {
                 }
             };
         };
-        let mut journal =
-            Journal::new(persistence, Arc::clone(&name), new_run, S::channels(&core.schema).len());
+        let mut journal = Journal::new(persistence, Arc::clone(&name), new_run, core.schema.channels().len());
         let Some(FoundCheckpoint { replayed, left, writes, forks, order }) = found else {
             return match start {
                 CallRequest::Invoke(input) => {
@@ -340,14 +339,10 @@ impl<S: State> Opening<S> {
 }
 
 /// The parts of a new run.
-fn fresh_parts<S: State>(
-    graph: &CompiledGraph<S>,
-    journal: impl Into<Option<Journal<S>>>,
-    run: RunId,
-) -> Opening<S> {
+fn fresh_parts(graph: &Attached, journal: impl Into<Option<Journal>>, run: RunId) -> Opening {
     Opening {
         run,
-        position: Position::first(&graph.core, Arc::new(S::initial(&graph.core.schema))),
+        position: Position::first(&graph.core, Arc::new(graph.core.schema.initial())),
         inheritance: Inheritance::default(),
         outputs: BTreeMap::new(),
         journal: journal.into(),
@@ -386,13 +381,13 @@ fn nothing_to_resume(why: &str) -> Error {
 }
 
 /// The nodes of an unfinished run that are still to run, each once.
-fn still_to_run<S: State>(
-    graph: &CompiledGraph<S>,
-    persistence: &Persistence<S>,
+fn still_to_run(
+    graph: &Attached,
+    persistence: &Persistence,
     place: Place<'_>,
     replayed: &Replay,
     left: &Leftovers,
-    mut state: Arc<S>,
+    mut state: Arc<AnyState>,
 ) -> Vec<String> {
     let Replay { header, id, .. } = replayed;
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());

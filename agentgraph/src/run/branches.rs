@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::record::header::Header;
 use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::run::view::no_checkpointer;
 use crate::state::State;
 use agentgraph_checkpoint::catalog;
@@ -61,7 +62,12 @@ impl<S: State> CompiledGraph<S> {
     /// # Errors
     /// Without a checkpointer, or if the store fails or its bytes cannot be read.
     pub async fn branches(&self, thread: impl AsRef<str>) -> Result<Vec<Branch>, Error> {
-        let thread = thread.as_ref();
+        self.any.branches(thread.as_ref()).await
+    }
+}
+
+impl Attached {
+    async fn branches(&self, thread: &str) -> Result<Vec<Branch>, Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(thread).await;
         let place = persistence.place(thread);

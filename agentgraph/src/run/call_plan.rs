@@ -12,14 +12,16 @@ use crate::error::{Code, Error};
 use crate::persistence::Persistence;
 use crate::persistence::lease::{LeaseSource, TakenThread, busy, unless_cancelled};
 use crate::policy::Siblings;
+use crate::run::attached::Attached;
 use crate::run::begin::{CallRequest, FoundThread};
 use crate::run::event::EventQueue;
+use crate::run::future::AnyRun;
 use crate::run::ready::{OpenedThread, PreparedCall};
 use crate::run::span::{record_outcome, record_run, run_span};
-use crate::run::{CompiledGraph, RunFuture, begin, upkeep, view};
+use crate::run::{begin, upkeep, view};
 use crate::spans::may_be_heard;
-use crate::state::State;
 use crate::step::MakeEdits;
+use crate::typed::AnyState;
 use crate::words::{Budget, Durability, MAX_SUPERSTEPS, OpenRequest, Outcome, View, Views, WhenBusy};
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::engine::Leased;
@@ -32,19 +34,19 @@ const TOOK_OVER: &str =
     "; the call has taken the thread from another run, which is suspended now: `proceed()` continues it";
 
 /// All settings of a call.
-pub(super) struct CallPlan<S: State> {
-    pub(super) graph: CompiledGraph<S>,
+pub(super) struct CallPlan {
+    pub(super) graph: Attached,
     /// The request, or the error of an impossible one.
-    pub(super) request: Result<CallRequest<S>, Error>,
+    pub(super) request: Result<CallRequest, Error>,
     pub(super) thread: Option<Arc<str>>,
     /// The checkpoint to replay, to begin a run on, or to edit.
     pub(super) from: Option<CheckpointId>,
     pub(super) copied_from: Option<Arc<str>>,
     /// The state that a run without a store starts on, instead of the initial one.
-    pub(super) begins_on: Option<Arc<S>>,
+    pub(super) begins_on: Option<Arc<AnyState>>,
     pub(super) edits: Vec<MakeEdits>,
     /// Edits of the state that follow the one of the request.
-    pub(super) further_edits: Vec<Edit<S>>,
+    pub(super) further_edits: Vec<Edit>,
     /// The values of the call; `None` for most calls.
     pub(super) context: Option<Box<ValuesByType>>,
     pub(super) limits: CallLimits,
@@ -77,8 +79,8 @@ pub(super) struct StreamSettings {
     pub(super) subgraphs: bool,
 }
 
-impl<S: State> CallPlan<S> {
-    pub(super) fn new(graph: CompiledGraph<S>, request: Result<CallRequest<S>, Error>) -> Self {
+impl CallPlan {
+    pub(super) fn new(graph: Attached, request: Result<CallRequest, Error>) -> Self {
         CallPlan {
             graph,
             request,
@@ -106,35 +108,34 @@ impl<S: State> CallPlan<S> {
     }
 }
 
-impl<S: State> CallPlan<S> {
+impl CallPlan {
     /// A queue for the events of the call.
-    pub(super) fn event_queue(&self) -> EventQueue<S> {
+    pub(super) fn event_queue(&self) -> EventQueue {
         let StreamSettings { views, capacity, .. } = self.stream;
         EventQueue::new(views, capacity, &self.graph.shared.names, self.graph.core.schema.clone())
     }
 
-    pub(super) async fn run<O: From<S>>(
-        self,
-        events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<Outcome<O>, Error> {
-        let thread = self.thread.clone();
-        let outcome = if may_be_heard() {
-            Box::pin(self.run_in_span(events)).await
-        } else {
-            match self.choose_drive(events, &Span::none()) {
-                Ok(Drive::Alone(mut ready)) => {
-                    let driven = ready.drive_to_the_end().await;
-                    ready.outcome(driven)
+    pub(super) fn run(self, events: Option<Arc<EventQueue>>) -> AnyRun {
+        Box::pin(async move {
+            let thread = self.thread.clone();
+            let outcome = if may_be_heard() {
+                Box::pin(self.run_in_span(events)).await
+            } else {
+                match self.choose_drive(events, &Span::none()) {
+                    Ok(Drive::Alone(mut ready)) => {
+                        let driven = ready.drive_to_the_end().await;
+                        ready.outcome(driven)
+                    }
+                    Ok(Drive::Further(run)) => run.await,
+                    Err(error) => Err(error),
                 }
-                Ok(Drive::Further(run)) => run.await,
-                Err(error) => Err(error),
-            }
-        };
-        outcome.map(|outcome| outcome.map(O::from)).map_err(|error| error.on_thread(thread.as_deref()))
+            };
+            outcome.map_err(|error| error.on_thread(thread.as_deref()))
+        })
     }
 
     /// Runs it in its span. Apart from the other way, the future of which stays small without a span.
-    async fn run_in_span(self, events: Option<Arc<EventQueue<S>>>) -> Result<Outcome<S>, Error> {
+    async fn run_in_span(self, events: Option<Arc<EventQueue>>) -> Result<Outcome<AnyState>, Error> {
         let span = run_span(self.thread.as_deref(), self.graph.shared.agent.as_deref());
         let outcome = match self.choose_drive(events, &span) {
             Ok(Drive::Alone(mut ready)) => {
@@ -148,7 +149,7 @@ impl<S: State> CallPlan<S> {
         outcome
     }
 
-    fn choose_drive(self, events: Option<Arc<EventQueue<S>>>, span: &Span) -> Result<Drive<S>, Error> {
+    fn choose_drive(self, events: Option<Arc<EventQueue>>, span: &Span) -> Result<Drive, Error> {
         match (self.graph.host.clone(), self.graph.persistence.is_some()) {
             (None, false) => {
                 let ready = Box::new(self.make_ready_alone(LocalRunner, events)?);
@@ -169,11 +170,11 @@ impl<S: State> CallPlan<S> {
     }
 
     /// Prepares a run that stores nothing.
-    fn make_ready_alone<R: TaskRunner<S>>(
+    fn make_ready_alone<R: TaskRunner>(
         mut self,
         runner: R,
-        events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<PreparedCall<S, R>, Error> {
+        events: Option<Arc<EventQueue>>,
+    ) -> Result<PreparedCall<R>, Error> {
         let start = self.take_start()?;
         self.check_context(&start)?;
         match (self.from, &self.thread) {
@@ -184,12 +185,12 @@ impl<S: State> CallPlan<S> {
         }
     }
 
-    fn take_start(&mut self) -> Result<CallRequest<S>, Error> {
+    fn take_start(&mut self) -> Result<CallRequest, Error> {
         std::mem::replace(&mut self.request, Ok(CallRequest::Proceed))
     }
 
     /// Checks that the nodes get the values that they require of the caller. A host has its own.
-    fn check_context(&self, start: &CallRequest<S>) -> Result<(), Error> {
+    fn check_context(&self, start: &CallRequest) -> Result<(), Error> {
         if matches!(start, CallRequest::Edit(_)) || self.graph.host.is_some() {
             return Ok(());
         }
@@ -202,11 +203,11 @@ impl<S: State> CallPlan<S> {
     /// takes the thread from another run.
     async fn open<'a>(
         &self,
-        start: &CallRequest<S>,
-        persistence: &'a Persistence<S>,
+        start: &CallRequest,
+        persistence: &'a Persistence,
         name: Arc<str>,
         replaces: bool,
-    ) -> Result<(FoundThread<'a, S>, Vec<OpenRequest>), Error> {
+    ) -> Result<(FoundThread<'a>, Vec<OpenRequest>), Error> {
         let core = &self.graph.core;
         let invokes = matches!(start, CallRequest::Invoke(_));
         let rolls_back = replaces && invokes && self.keeping.when_busy == WhenBusy::RollBack;
@@ -234,8 +235,8 @@ impl<S: State> CallPlan<S> {
     /// the same checks again.
     async fn try_out(
         &mut self,
-        start: &CallRequest<S>,
-        persistence: &Persistence<S>,
+        start: &CallRequest,
+        persistence: &Persistence,
         name: &Arc<str>,
     ) -> Result<(), Error> {
         let (persistence, writes) = persistence.read_only();
@@ -252,12 +253,12 @@ impl<S: State> CallPlan<S> {
     }
 
     /// Runs it on its thread, which no other run writes meanwhile.
-    async fn run_kept<R: TaskRunner<S>>(
+    async fn run_kept<R: TaskRunner>(
         mut self,
         runner: R,
-        events: Option<Arc<EventQueue<S>>>,
+        events: Option<Arc<EventQueue>>,
         span: Span,
-    ) -> Result<Outcome<S>, Error> {
+    ) -> Result<Outcome<AnyState>, Error> {
         let Some(persistence) = self.graph.persistence.clone() else { return Err(begin::no_thread()) };
         let start = self.take_start()?;
         let name = self.thread.clone().ok_or_else(begin::no_thread)?;
@@ -333,9 +334,9 @@ impl<S: State> CallPlan<S> {
 }
 
 /// The execution of a call.
-enum Drive<S: State> {
+enum Drive {
     /// In this process, storing nothing.
-    Alone(Box<PreparedCall<S, LocalRunner>>),
+    Alone(Box<PreparedCall<LocalRunner>>),
     /// On its thread, or on a host. Boxed, so that the future of a simple run stays small.
-    Further(RunFuture<S>),
+    Further(AnyRun),
 }

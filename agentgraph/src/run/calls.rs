@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::graph::GraphTopology;
 use crate::run::CompiledGraph;
 use crate::run::history::History;
-use crate::run::view::Checkpoint;
+use crate::run::view::{self, Checkpoint};
 use crate::run::{RunBuilder, StateEdit};
 use crate::state::State;
 use agentgraph_checkpoint::CheckpointId;
@@ -15,7 +15,7 @@ impl<S: State> CompiledGraph<S> {
     /// the state.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn invoke(&self, input: impl Into<S::Update>) -> RunBuilder<S> {
-        RunBuilder::invoke(self.clone(), input.into())
+        RunBuilder::invoke(self.any.clone(), input.into())
     }
 
     /// Continues a run with an answer to the one open interrupt of a thread. The answer is delivered if the
@@ -24,7 +24,7 @@ impl<S: State> CompiledGraph<S> {
     /// [`Ctx::interrupt`](crate::Ctx::interrupt).
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn resume(&self, answer: impl serde::Serialize) -> RunBuilder<S> {
-        RunBuilder::resume(self.clone(), answer)
+        RunBuilder::resume(self.any.clone(), answer)
     }
 
     /// Continues a run with answers to some or all of its open interrupts, by their ids. A node runs again
@@ -34,14 +34,14 @@ impl<S: State> CompiledGraph<S> {
         &self,
         answers: impl IntoIterator<Item = (crate::InterruptId, A)>,
     ) -> RunBuilder<S> {
-        RunBuilder::resume_many(self.clone(), answers)
+        RunBuilder::resume_many(self.any.clone(), answers)
     }
 
     /// Continues a run that was stopped by anything but an open interrupt: a failure, a limit, a static
     /// interrupt, a cancelled or killed process.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn proceed(&self) -> RunBuilder<S> {
-        RunBuilder::proceed(self.clone())
+        RunBuilder::proceed(self.any.clone())
     }
 }
 
@@ -53,7 +53,7 @@ impl<S: State> CompiledGraph<S> {
     /// # Errors
     /// Without a checkpointer, or if the store fails or its bytes cannot be read.
     pub async fn state(&self, thread: impl AsRef<str>) -> Result<Option<Checkpoint<S>>, Error> {
-        crate::run::view::state(self, thread.as_ref()).await
+        Ok(view::state(&self.any, thread.as_ref()).await?.map(Checkpoint::typed))
     }
 
     /// Returns a thread as it was at a checkpoint: only committed values, without the remains of tasks after
@@ -66,7 +66,7 @@ impl<S: State> CompiledGraph<S> {
         thread: impl AsRef<str>,
         checkpoint: CheckpointId,
     ) -> Result<Option<Checkpoint<S>>, Error> {
-        crate::run::view::state_at(self, thread.as_ref(), checkpoint).await
+        Ok(view::state_at(&self.any, thread.as_ref(), checkpoint).await?.map(Checkpoint::typed))
     }
 
     /// Returns the graph of the run at a checkpoint: this graph with the temporary edits in effect there.
@@ -111,17 +111,17 @@ impl<S: State> CompiledGraph<S> {
         thread: impl AsRef<str>,
         checkpoint: CheckpointId,
     ) -> Result<Option<GraphTopology>, Error> {
-        crate::run::view::topology_at(self, thread.as_ref(), checkpoint).await
+        view::topology_at(&self.any, thread.as_ref(), checkpoint).await
     }
 
     /// The checkpoints of a thread, newest first. Choose a part with the methods of [`History`], then await
     /// it.
     pub fn history(&self, thread: impl AsRef<str>) -> History<S> {
-        History::new(self.clone(), thread.as_ref().to_owned())
+        History::new(self.any.clone(), thread.as_ref().to_owned())
     }
 
     /// Changes the state of a thread without running anything; also how a checkpoint is forked.
     pub fn update_state(&self, thread: impl AsRef<str>) -> StateEdit<S> {
-        StateEdit::new(self.clone(), thread.as_ref().to_owned())
+        StateEdit::new(self.any.clone(), thread.as_ref().to_owned())
     }
 }

@@ -10,6 +10,7 @@ use futures_util::future::select;
 use super::view::no_checkpointer;
 use crate::error::Error;
 use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::state::State;
 use agentgraph_checkpoint::leases;
 use agentgraph_checkpoint::services::{Services, yield_now};
@@ -62,8 +63,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// # }
 /// ```
 #[must_use = "nothing is cancelled until it is awaited"]
-pub struct CancelThread<S: State> {
-    graph: CompiledGraph<S>,
+pub struct CancelThread {
+    graph: Attached,
     thread: String,
     until_ended: bool,
 }
@@ -77,7 +78,7 @@ pub enum Cancellation {
     NotRunning,
 }
 
-impl<S: State> CancelThread<S> {
+impl CancelThread {
     /// Waits until that run has ended and given the thread back, or until another run has taken it over. The
     /// thread can then be used at once. A suspended process does not see the request: put a timeout around
     /// the call if that is to be expected.
@@ -120,7 +121,7 @@ async fn wait_for_end(
     }
 }
 
-impl<S: State> IntoFuture for CancelThread<S> {
+impl IntoFuture for CancelThread {
     type Output = Result<Cancellation, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -132,7 +133,7 @@ impl<S: State> IntoFuture for CancelThread<S> {
 /// # Steering from outside
 impl<S: State> CompiledGraph<S> {
     /// Returns a request to cancel the run of a thread, wherever it runs: see [`CancelThread`].
-    pub fn cancel(&self, thread: impl AsRef<str>) -> CancelThread<S> {
-        CancelThread { graph: self.clone(), thread: thread.as_ref().to_owned(), until_ended: false }
+    pub fn cancel(&self, thread: impl AsRef<str>) -> CancelThread {
+        CancelThread { graph: self.any.clone(), thread: thread.as_ref().to_owned(), until_ended: false }
     }
 }

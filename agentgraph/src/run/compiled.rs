@@ -1,31 +1,26 @@
 //! [`CompiledGraph`]: a checked graph. Immutable, cheap to clone, shared by any number of runs.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::GraphShared;
-use crate::engine::driver::Driver;
 use crate::engine::host::HostRunner;
 use crate::error::Error;
-use crate::graph::compile::Compiled;
-use crate::graph::{CompileError, GraphCore, StateGraph, Warning, compile};
+use crate::graph::{CompileError, StateGraph, Warning, compile};
 use crate::node::host::Host;
-use crate::persistence::Persistence;
 use crate::record::codec::Codec;
 use crate::record::json;
+use crate::run::attached::Attached;
 use crate::state::{State, StoredState};
+use crate::typed::{AnyUpdate, Seen, TypedNodes};
 use agentgraph_checkpoint::services::Services;
 use agentgraph_checkpoint::{Checkpointer, Store};
 
 /// A runnable graph, made by [`StateGraph::compile`](crate::StateGraph::compile).
 pub struct CompiledGraph<S: State> {
-    pub(super) core: Arc<GraphCore<S>>,
-    pub(in crate::run) shared: Arc<GraphShared>,
-    pub(in crate::run) persistence: Option<Persistence<S>>,
-    pub(in crate::run) host: Option<HostRunner<S>>,
-    /// Drives its passes, if it is a dependency graph.
-    pub(in crate::run) driver: Option<Arc<dyn Driver<S>>>,
+    pub(crate) any: Attached,
+    state: PhantomData<fn() -> S>,
 }
 
 impl<S: State> StateGraph<S> {
@@ -41,47 +36,42 @@ impl<S: State> StateGraph<S> {
     /// All [`Problem`](crate::graph::Problem)s of the graph, each with the file and line of the call that
     /// caused it.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
-        Ok(CompiledGraph::of(compile::compile(self)?))
+        let mut compiled = compile::compile(self.declared)?;
+        let core = &mut compiled.core;
+        let mut nodes = TypedNodes::<S>::new(core.schema.typed::<S>().clone());
+        for node in &core.nodes {
+            nodes.add(&*node.call, node.policies.is_none() && node.graph.is_none());
+        }
+        core.express = Some(Arc::new(nodes));
+        Ok(CompiledGraph::of(Attached::of(compiled)))
     }
 }
 
 impl<S: State> CompiledGraph<S> {
-    /// A graph without a store, whose tasks run in this process.
-    pub(super) fn of(compiled: Compiled<S>) -> Self {
-        let Compiled { core, shared } = compiled;
-        CompiledGraph {
-            core: Arc::new(core),
-            shared: Arc::new(shared),
-            persistence: None,
-            host: None,
-            driver: None,
-        }
+    /// A graph over this state.
+    pub(crate) fn of(any: Attached) -> Self {
+        CompiledGraph { any, state: PhantomData }
     }
 
-    /// The graph as the loop uses it.
-    pub(crate) fn core(&self) -> &Arc<GraphCore<S>> {
-        &self.core
+    pub(crate) fn codec(&self) -> Codec
+    where
+        S: StoredState,
+    {
+        Codec::of::<S>(self.any.core.migrations.version)
     }
 }
 
 impl<S: State> Clone for CompiledGraph<S> {
     fn clone(&self) -> Self {
-        CompiledGraph {
-            core: Arc::clone(&self.core),
-            shared: Arc::clone(&self.shared),
-            persistence: self.persistence.clone(),
-            host: self.host.clone(),
-            driver: self.driver.clone(),
-        }
+        CompiledGraph::of(self.any.clone())
     }
 }
 
-/// # Setting up
 impl<S: State> CompiledGraph<S> {
     /// Uses `services` for time and randomness.
     #[must_use]
     pub fn services(mut self, services: impl Services) -> Self {
-        self.shared = Arc::new(GraphShared { services: Arc::new(services), ..self.copy_shared() });
+        self.any.share(|shared| shared.services = Arc::new(services));
         self
     }
 
@@ -116,7 +106,7 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     #[must_use]
     pub fn store(mut self, store: impl Store) -> Self {
-        self.shared = Arc::new(GraphShared { store: Some(Arc::new(store)), ..self.copy_shared() });
+        self.any.share(|shared| shared.store = Some(Arc::new(store)));
         self
     }
 
@@ -124,24 +114,8 @@ impl<S: State> CompiledGraph<S> {
     /// `invoke_workflow`; as a node of another graph it has a span of that name, too.
     #[must_use]
     pub fn agent_name(mut self, name: impl AsRef<str>) -> Self {
-        let agent = Some(Arc::from(name.as_ref()));
-        self.shared = Arc::new(GraphShared { agent, ..self.copy_shared() });
+        self.any.share(|shared| shared.agent = Some(Arc::from(name.as_ref())));
         self
-    }
-
-    pub(crate) fn agent(&self) -> Option<&str> {
-        self.shared.agent.as_deref()
-    }
-
-    fn copy_shared(&self) -> GraphShared {
-        GraphShared {
-            names: Arc::clone(&self.shared.names),
-            deps: self.shared.deps.clone(),
-            sessions: Arc::clone(&self.shared.sessions),
-            services: Arc::clone(&self.shared.services),
-            store: self.shared.store.clone(),
-            agent: self.shared.agent.clone(),
-        }
     }
 
     /// Runs the tasks of the graph on `host`.
@@ -150,7 +124,7 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        self.host = Some(HostRunner::new(Arc::new(host), Codec::of(self.core.migrations.version)));
+        self.any.host = Some(HostRunner::new(Arc::new(host), self.codec()));
         self
     }
 
@@ -166,7 +140,7 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        match self.core.refusal(&saver) {
+        match self.any.core.refusal(&saver) {
             None => self.kept_by(Arc::new(saver)),
             Some(refused) => self.kept_by(Arc::new(refused)),
         }
@@ -182,7 +156,7 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        match self.core.refusal(&saver) {
+        match self.any.core.refusal(&saver) {
             None => Ok(self.kept_by(Arc::new(saver))),
             Some(refused) => Err(Error::new(refused.code.into(), refused.why)),
         }
@@ -192,8 +166,8 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        self.persistence =
-            Some(Persistence::new(saver, Codec::of(self.core.migrations.version), Arc::from("")));
+        let codec = self.codec();
+        self.any.kept_by(saver, codec);
         self
     }
 
@@ -207,7 +181,7 @@ impl<S: State> CompiledGraph<S> {
     /// machines that lost their connection.
     #[must_use]
     pub fn lease(mut self, length: Duration) -> Self {
-        if let Some(persistence) = &mut self.persistence {
+        if let Some(persistence) = &mut self.any.persistence {
             persistence.lease = length.max(Duration::from_millis(10));
         }
         self
@@ -250,7 +224,7 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     #[must_use]
     pub fn namespace(mut self, namespace: impl AsRef<str>) -> Self {
-        if let Some(persistence) = &mut self.persistence {
+        if let Some(persistence) = &mut self.any.persistence {
             persistence.namespace = Arc::from(namespace.as_ref());
         }
         self
@@ -261,12 +235,12 @@ impl<S: State> CompiledGraph<S> {
 impl<S: State> CompiledGraph<S> {
     /// What `compile()` found that is allowed and probably not meant.
     pub fn warnings(&self) -> &[Warning] {
-        &self.core.warnings
+        &self.any.core.warnings
     }
 
     /// The names of the nodes, in order of declaration.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
-        self.core.names.iter().map(|name| &**name)
+        self.any.core.names.iter().map(|name| &**name)
     }
 
     /// Whether the graph has a checkpointer, so that each run needs a thread.
@@ -286,24 +260,24 @@ impl<S: State> CompiledGraph<S> {
     /// # }
     /// ```
     pub fn keeps_threads(&self) -> bool {
-        self.persistence.is_some()
+        self.any.persistence.is_some()
     }
 
     /// The channels of the graph's state, if they are known only at run time; `()` for a derived state.
     pub fn schema(&self) -> &S::Schema {
-        &self.core.schema
+        self.any.core.schema.typed::<S>()
     }
 
     /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or
     /// channels change. Checkpoints contain it.
     pub fn fingerprint(&self) -> &str {
-        &self.core.fingerprint
+        &self.any.core.fingerprint
     }
 
     /// Returns the graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared
     /// targets as an open arrow.
     pub fn mermaid(&self) -> String {
-        crate::graph::shown::of_compiled(&self.core).mermaid()
+        crate::graph::shown::of_compiled(&self.any.core).mermaid()
     }
 
     /// Returns the graph as a Mermaid flowchart like [`mermaid`](Self::mermaid), in which each node that is
@@ -334,7 +308,7 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     pub fn mermaid_with_subgraphs(&self) -> String {
         let mut text = String::from("flowchart TD\n");
-        crate::graph::shown::draw_with_subgraphs(&self.core, &mut text, "");
+        crate::graph::shown::draw_with_subgraphs(&self.any.core, &mut text, "");
         text
     }
 }
@@ -363,7 +337,7 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        json::of_update(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, update)
+        json::of_update(&self.codec(), &self.any.core.schema, &AnyUpdate::new::<S>(update.clone()))
     }
 
     /// A state as a JSON object of channel names: for a screen, a log or another program. Untracked channels
@@ -387,16 +361,12 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        json::of_state(&Codec::<S>::of(self.core.migrations.version), &self.core.schema, state)
+        json::of_state(&self.codec(), &self.any.core.schema, Seen::of(state))
     }
 }
 
 impl<S: State> fmt::Debug for CompiledGraph<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("CompiledGraph")
-            .field("nodes", &self.core.names)
-            .field("fingerprint", &self.core.fingerprint)
-            .field("checkpointer", &self.persistence.is_some())
-            .finish_non_exhaustive()
+        self.any.fmt(out)
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::attached::Attached;
 use super::compiled::CompiledGraph;
 use super::passes::Passes;
 use super::task::TaskRun;
@@ -42,8 +43,8 @@ impl<O: Output, S: PassInput> DependencyGraph<O, S> {
     /// the call that caused it.
     pub fn compile(self) -> Result<CompiledDependencyGraph<O, S>, CompileError> {
         let (compiled, wiring) = compile(self)?;
-        let driver = Arc::clone(&wiring) as Arc<dyn Driver<Outputs<O, S>>>;
-        let graph = CompiledGraph { driver: Some(driver), ..CompiledGraph::of(compiled) };
+        let driver = Arc::clone(&wiring) as Arc<dyn Driver>;
+        let graph = CompiledGraph::of(Attached { driver: Some(driver), ..Attached::of(compiled) });
         Ok(CompiledDependencyGraph { graph, wiring })
     }
 }
@@ -56,13 +57,13 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     /// default.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn invoke(&self, input: S) -> RunBuilder<Outputs<O, S>> {
-        RunBuilder::invoke(self.graph.clone(), OutputsUpdate::begin(input)).max_supersteps(u64::MAX)
+        RunBuilder::invoke(self.graph.any.clone(), OutputsUpdate::begin(input)).max_supersteps(u64::MAX)
     }
 
     /// Continues a pass with an answer to the one open interrupt of a thread.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn resume(&self, answer: impl Serialize) -> RunBuilder<Outputs<O, S>> {
-        RunBuilder::resume(self.graph.clone(), answer).max_supersteps(u64::MAX)
+        RunBuilder::resume(self.graph.any.clone(), answer).max_supersteps(u64::MAX)
     }
 
     /// Continues a pass with answers to interrupts by their ids.
@@ -71,14 +72,14 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         &self,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> RunBuilder<Outputs<O, S>> {
-        RunBuilder::resume_many(self.graph.clone(), answers).max_supersteps(u64::MAX)
+        RunBuilder::resume_many(self.graph.any.clone(), answers).max_supersteps(u64::MAX)
     }
 
     /// Continues a pass that was stopped by anything but an open interrupt: a failure, a limit, a cancelled
     /// or killed process. Finished nodes do not run again, and their edits stay in effect.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn proceed(&self) -> RunBuilder<Outputs<O, S>> {
-        RunBuilder::proceed(self.graph.clone()).max_supersteps(u64::MAX)
+        RunBuilder::proceed(self.graph.any.clone()).max_supersteps(u64::MAX)
     }
 
     /// A series of passes in memory, each with the outputs of those before it, so that nodes can be skipped.
@@ -145,7 +146,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     ///
     /// # Errors
     /// As there.
-    pub fn run_task(&self, call: TaskCall) -> TaskRun<'_, Outputs<O, S>>
+    pub fn run_task(&self, call: TaskCall) -> TaskRun<'_>
     where
         O: Serialize + DeserializeOwned,
         S: Serialize + DeserializeOwned,
@@ -210,17 +211,17 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
     }
 
     /// Returns a query of the threads of the store that wait.
-    pub fn waiting(&self) -> WaitingThreads<Outputs<O, S>> {
+    pub fn waiting(&self) -> WaitingThreads {
         self.graph.waiting()
     }
 
     /// Returns a query of the threads of the store that run now.
-    pub fn running(&self) -> RunningThreads<Outputs<O, S>> {
+    pub fn running(&self) -> RunningThreads {
         self.graph.running()
     }
 
     /// Returns a request to cancel the run of a thread, wherever it runs.
-    pub fn cancel(&self, thread: impl AsRef<str>) -> CancelThread<Outputs<O, S>> {
+    pub fn cancel(&self, thread: impl AsRef<str>) -> CancelThread {
         self.graph.cancel(thread)
     }
 

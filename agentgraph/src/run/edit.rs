@@ -1,13 +1,18 @@
 //! [`StateEdit`]: changing the state of a thread without running anything.
 
 use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use crate::engine::call::edit::Edit;
 use crate::error::{Code, Error};
+use crate::run::attached::Attached;
 use crate::run::begin::CallRequest;
-use crate::run::{CompiledGraph, RunBuilder};
+use crate::run::call_plan::CallPlan;
+use crate::run::view;
 use crate::state::State;
+use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::CheckpointId;
 
 /// A builder of a change to a thread's state: `graph.update_state("t-1").update(..).await?`. Awaiting it
@@ -49,32 +54,32 @@ use agentgraph_checkpoint::CheckpointId;
 /// ```
 #[must_use = "an edit does nothing until it is awaited"]
 pub struct StateEdit<S: State> {
-    graph: CompiledGraph<S>,
+    graph: Attached,
     thread: String,
     at: Option<CheckpointId>,
     /// The edits of earlier supersteps.
-    before: Vec<Edit<S>>,
-    edit: Edit<S>,
+    before: Vec<Edit>,
+    edit: Edit,
+    state: PhantomData<fn(S)>,
 }
 
 /// Moves the remains of an open superstep's tasks to the ids that they have in the copy of their thread;
 /// `false` if no superstep is open.
-pub(super) async fn adopt_copy<S: State>(
-    graph: &CompiledGraph<S>,
-    from: &str,
-    to: &str,
-) -> Result<bool, Error> {
-    match graph.state(to).await? {
+pub(super) async fn adopt_copy(graph: &Attached, from: &str, to: &str) -> Result<bool, Error> {
+    match view::state(graph, to).await? {
         Some(copy) if !copy.next.is_empty() => {
-            RunBuilder::adopt(graph.clone(), from).thread(to).await.map(|_| true)
+            let request = Ok(CallRequest::Edit(Edit::Here(None)));
+            let mut plan = CallPlan::new(graph.clone(), request);
+            (plan.thread, plan.copied_from) = (Some(Arc::from(to)), Some(Arc::from(from)));
+            plan.run(None).await.map(|_| true)
         }
         _ => Ok(false),
     }
 }
 
 impl<S: State> StateEdit<S> {
-    pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
-        StateEdit { graph, thread, at: None, before: Vec::new(), edit: Edit::Here(None) }
+    pub(crate) fn new(graph: Attached, thread: String) -> Self {
+        StateEdit { graph, thread, at: None, before: Vec::new(), edit: Edit::Here(None), state: PhantomData }
     }
 
     /// Sets the checkpoint to edit.
@@ -90,7 +95,7 @@ impl<S: State> StateEdit<S> {
     ///
     /// Without this method and the others, the edit is a copy: a fork of the checkpoint.
     pub fn update(mut self, update: impl Into<S::Update>) -> Self {
-        self.edit = Edit::Here(Some(update.into()));
+        self.edit = Edit::Here(Some(AnyUpdate::new::<S>(update.into())));
         self
     }
 
@@ -98,7 +103,7 @@ impl<S: State> StateEdit<S> {
     /// nodes run next. Call it again for several nodes of one superstep. On the newest checkpoint, results of
     /// the node's finished siblings are merged too, and unfinished siblings are given up.
     pub fn as_node(mut self, node: impl AsRef<str>, update: impl Into<S::Update>) -> Self {
-        let one = (node.as_ref().to_owned().into(), update.into());
+        let one = (node.as_ref().to_owned().into(), AnyUpdate::new::<S>(update.into()));
         match &mut self.edit {
             Edit::As(several) => several.push(one),
             _ => self.edit = Edit::As(vec![one]),
@@ -108,14 +113,14 @@ impl<S: State> StateEdit<S> {
 
     /// Changes the state as the input of a new run, which `proceed()` then runs.
     pub fn as_start(mut self, input: impl Into<S::Update>) -> Self {
-        self.edit = Edit::AsStart(input.into());
+        self.edit = Edit::AsStart(AnyUpdate::new::<S>(input.into()));
         self
     }
 
     /// Changes the state and ends the run: no node runs next. On the newest checkpoint, updates of finished
     /// siblings are kept.
     pub fn as_end(mut self, update: impl Into<S::Update>) -> Self {
-        self.edit = Edit::AsEnd(update.into());
+        self.edit = Edit::AsEnd(AnyUpdate::new::<S>(update.into()));
         self
     }
 
@@ -156,26 +161,28 @@ impl<S: State> StateEdit<S> {
         self.before.extend(Some(edit).filter(|edit| !edit.is_copy()));
         self
     }
+}
 
-    async fn run(mut self) -> Result<CheckpointId, Error> {
-        if self.edit.is_copy()
-            && let Some(last) = self.before.pop()
-        {
-            self.edit = last;
-        }
-        let mut edits = self.before.into_iter().chain([self.edit]);
-        let first = edits.next().unwrap_or(Edit::Here(None));
-        let run = RunBuilder::edit(self.graph, CallRequest::Edit(first)).thread(self.thread);
-        let run = run.change(|plan| plan.further_edits = edits.collect());
-        let run = match self.at {
-            None => run,
-            Some(checkpoint) => run.from(checkpoint),
-        };
-        let made = run.await?.checkpoint();
-        made.ok_or_else(|| {
-            Error::new(Code::NoCheckpointer, "the graph keeps no threads: add `.checkpointer(..)`")
-        })
+/// Makes the edits in their order, as one commit.
+async fn make(
+    graph: Attached,
+    thread: String,
+    at: Option<CheckpointId>,
+    mut edits: Vec<Edit>,
+) -> Result<CheckpointId, Error> {
+    // An edit that changes nothing counts only if it is the only one: it copies the checkpoint.
+    if edits.len() > 1 && edits.last().is_some_and(Edit::is_copy) {
+        edits.pop();
     }
+    let mut edits = edits.into_iter();
+    let first = edits.next().unwrap_or(Edit::Here(None));
+    let mut plan = CallPlan::new(graph, Ok(CallRequest::Edit(first)));
+    (plan.thread, plan.from) = (Some(Arc::from(thread)), at);
+    plan.further_edits = edits.collect();
+    let made = plan.run(None).await?.checkpoint();
+    made.ok_or_else(|| {
+        Error::new(Code::NoCheckpointer, "the graph keeps no threads: add `.checkpointer(..)`")
+    })
 }
 
 impl<S: State> IntoFuture for StateEdit<S> {
@@ -183,6 +190,8 @@ impl<S: State> IntoFuture for StateEdit<S> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
+        let StateEdit { graph, thread, at, before: mut edits, edit, .. } = self;
+        edits.push(edit);
+        Box::pin(make(graph, thread, at, edits))
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use crate::error::{Code, Error};
 use crate::extract::Snapshot;
 use crate::state::{HiddenValue, ShownState, State};
+use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use crate::words::{
     DroppedEdits, DurableStepRef, EditError, GraphEdit, Outcome, Replaced, StepEvent, TaskEnd, TaskRef,
 };
@@ -39,7 +40,7 @@ pub struct Event<S: State> {
     /// The kind of the event.
     pub kind: EventKind<S>,
     /// The channels of the state, to show it as JSON.
-    schema: S::Schema,
+    schema: AnySchema,
 }
 
 /// The kinds of events.
@@ -169,6 +170,47 @@ pub enum EventKind<S: State> {
     },
     /// The call is over: the last event of every stream, whatever the views.
     Ended(Result<Outcome<S>, Error>),
+}
+
+impl Event<AnyState> {
+    /// The same event with the type of its state.
+    pub(crate) fn typed<S: State>(self) -> Event<S> {
+        let Event { seq, run, namespace, step, task, kind, schema } = self;
+        Event { seq, run, namespace, step, task, kind: kind.typed(), schema }
+    }
+}
+
+impl EventKind<AnyState> {
+    fn typed<S: State>(self) -> EventKind<S> {
+        match self {
+            EventKind::Values(state) => EventKind::Values(Snapshot::new(Arc::clone(state.shared()))),
+            EventKind::Update { node, update } => {
+                EventKind::Update { node, update: update.map(AnyUpdate::into_update::<S>) }
+            }
+            EventKind::Ended(ended) => {
+                EventKind::Ended(ended.map(|outcome| outcome.map(AnyState::into_state::<S>)))
+            }
+            EventKind::ValuesInside(values) => EventKind::ValuesInside(values),
+            EventKind::UpdateInside { node, update } => EventKind::UpdateInside { node, update },
+            EventKind::TaskStarted { node, input } => EventKind::TaskStarted { node, input },
+            EventKind::TaskEnded { node, end } => EventKind::TaskEnded { node, end },
+            EventKind::AttemptStarted { node } => EventKind::AttemptStarted { node },
+            EventKind::AttemptFailed { node, code, message, next_in } => {
+                EventKind::AttemptFailed { node, code, message, next_in }
+            }
+            EventKind::Step { node, step, event } => EventKind::Step { node, step, event },
+            EventKind::AnswerVoided { node, question, asks } => {
+                EventKind::AnswerVoided { node, question, asks }
+            }
+            EventKind::Checkpoint { id, source, next } => EventKind::Checkpoint { id, source, next },
+            EventKind::Message { node, piece } => EventKind::Message { node, piece },
+            EventKind::Edited { by, edits } => EventKind::Edited { by, edits },
+            EventKind::EditRejected { by, why } => EventKind::EditRejected { by, why },
+            EventKind::EditDropped(dropped) => EventKind::EditDropped(dropped),
+            EventKind::ReplayDiverged { expected } => EventKind::ReplayDiverged { expected },
+            EventKind::Custom { node, value } => EventKind::Custom { node, value },
+        }
+    }
 }
 
 impl<S: State + fmt::Debug> fmt::Debug for Event<S>

@@ -8,7 +8,7 @@
 use std::future::{Future, IntoFuture};
 use std::ops::Range;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::stream::{BoxStream, try_unfold};
 use futures_util::{Stream, TryStreamExt};
@@ -17,8 +17,9 @@ use super::view::{Checkpoint, failures_and_steps, no_checkpointer, parent, past_
 use crate::engine::load::{Replay, apply_row, fill_references, replay};
 use crate::error::Error;
 use crate::persistence::Persistence;
-use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::state::State;
+use crate::typed::AnyState;
 use agentgraph_checkpoint::engine::{page, unreadable};
 use agentgraph_checkpoint::{CheckpointId, ListQuery, Place, Row, RowKind, Source};
 
@@ -28,12 +29,19 @@ use agentgraph_checkpoint::{CheckpointId, ListQuery, Place, Row, RowKind, Source
 /// Awaiting it collects all checkpoints, each with its state. [`stream`](Self::stream) reads them one by one.
 #[must_use = "a query reads nothing until it is awaited or streamed"]
 pub struct History<S: State> {
-    graph: CompiledGraph<S>,
+    query: Query,
+    tests: Vec<CheckpointTest<S>>,
+}
+
+/// The part of a query that needs no state.
+struct Query {
+    graph: Attached,
     thread: String,
     branch: Option<u32>,
     before: Option<CheckpointId>,
     limit: Option<usize>,
-    tests: Vec<CheckpointTest<S>>,
+    /// Whether more rows may be needed than checkpoints are wanted.
+    is_filtered: bool,
 }
 
 /// A filter of checkpoints.
@@ -49,25 +57,26 @@ const PAGE_BYTES: usize = 256 * 1024;
 const COPIES: usize = 4 * 1024 * 1024;
 
 impl<S: State> History<S> {
-    pub(crate) fn new(graph: CompiledGraph<S>, thread: String) -> Self {
-        History { graph, thread, branch: None, before: None, limit: None, tests: Vec::new() }
+    pub(crate) fn new(graph: Attached, thread: String) -> Self {
+        let query = Query { graph, thread, branch: None, before: None, limit: None, is_filtered: false };
+        History { query, tests: Vec::new() }
     }
 
     /// Starts at the newest checkpoint of that branch instead of the newest branch.
     pub fn branch(mut self, branch: u32) -> Self {
-        self.branch = Some(branch);
+        self.query.branch = Some(branch);
         self
     }
 
     /// Selects checkpoints before that one, on its branch and those it started from.
     pub fn before(mut self, checkpoint: CheckpointId) -> Self {
-        self.before = Some(checkpoint);
+        self.query.before = Some(checkpoint);
         self
     }
 
     /// Limits the number of checkpoints; the newest ones are returned.
     pub fn limit(mut self, checkpoints: usize) -> Self {
-        self.limit = Some(checkpoints);
+        self.query.limit = Some(checkpoints);
         self
     }
 
@@ -115,15 +124,57 @@ impl<S: State> History<S> {
     /// An item is an error, and the last one, if the graph has no checkpointer, the store fails, or a
     /// checkpoint cannot be read.
     pub fn stream(self) -> HistoryStream<S> {
-        let left = self.limit.unwrap_or(usize::MAX);
-        let walk = Walk { query: self, next: Next::Start, left, page: Page::default(), size: PAGES.start };
-        let checkpoints = try_unfold(walk, |mut walk| async move {
-            let found = walk.next().await?;
-            Ok(found.map(|checkpoint| (checkpoint, walk)))
-        });
-        HistoryStream(Box::pin(checkpoints))
+        let History { mut query, tests } = self;
+        query.is_filtered = !tests.is_empty();
+        let left = query.limit.unwrap_or(usize::MAX);
+        HistoryStream { walk: walk(query), tests, left }
     }
+}
 
+impl<S: State> IntoFuture for History<S> {
+    type Output = Result<Vec<Checkpoint<S>>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.stream().try_collect())
+    }
+}
+
+/// The checkpoints of a thread, newest first: see [`History::stream`].
+#[must_use = "a stream does nothing until it is polled"]
+pub struct HistoryStream<S: State> {
+    walk: BoxStream<'static, Result<Checkpoint<AnyState>, Error>>,
+    tests: Vec<CheckpointTest<S>>,
+    /// The number of checkpoints that may still be returned.
+    left: usize,
+}
+
+impl<S: State> Stream for HistoryStream<S> {
+    type Item = Result<Checkpoint<S>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        while self.left > 0 {
+            let Some(found) = ready!(self.walk.as_mut().poll_next(cx)) else { break };
+            let found = found.map(Checkpoint::typed);
+            if found.as_ref().map_or(true, |found| self.tests.iter().all(|test| test(found))) {
+                self.left -= 1;
+                return Poll::Ready(Some(found));
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+/// The checkpoints of a query, filtered or not.
+fn walk(query: Query) -> BoxStream<'static, Result<Checkpoint<AnyState>, Error>> {
+    let walk = Walk { query, next: Next::Start, page: Page::default(), size: PAGES.start };
+    Box::pin(try_unfold(walk, |mut walk| async move {
+        let found = walk.next().await?;
+        Ok(found.map(|checkpoint| (checkpoint, walk)))
+    }))
+}
+
+impl Query {
     /// The position of checkpoints older than this one, which need not be readable: on its branch, or on the
     /// one that its branch started from.
     async fn older_than(&self, id: CheckpointId) -> Result<(Option<u32>, Option<u64>), Error> {
@@ -139,33 +190,10 @@ impl<S: State> History<S> {
     }
 }
 
-impl<S: State> IntoFuture for History<S> {
-    type Output = Result<Vec<Checkpoint<S>>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.stream().try_collect())
-    }
-}
-
-/// The checkpoints of a thread, newest first: see [`History::stream`].
-#[must_use = "a stream does nothing until it is polled"]
-pub struct HistoryStream<S: State>(BoxStream<'static, Result<Checkpoint<S>, Error>>);
-
-impl<S: State> Stream for HistoryStream<S> {
-    type Item = Result<Checkpoint<S>, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.as_mut().poll_next(cx)
-    }
-}
-
 /// A way through the checkpoints of a thread.
-struct Walk<S: State> {
-    query: History<S>,
+struct Walk {
+    query: Query,
     next: Next,
-    /// The number of checkpoints that may still be returned.
-    left: usize,
     page: Page,
     /// The number of rows of the next page.
     size: usize,
@@ -195,9 +223,9 @@ struct Page {
     may_be_last: bool,
 }
 
-impl<S: State> Walk<S> {
-    async fn next(&mut self) -> Result<Option<Checkpoint<S>>, Error> {
-        while self.left > 0 {
+impl Walk {
+    async fn next(&mut self) -> Result<Option<Checkpoint<AnyState>>, Error> {
+        loop {
             let graph = &self.query.graph;
             let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
             let place = persistence.place(&self.query.thread);
@@ -205,7 +233,7 @@ impl<S: State> Walk<S> {
                 if self.load().await? {
                     continue;
                 }
-                break;
+                return Ok(None);
             };
             let mut found = past_checkpoint(graph, persistence, place, &replayed)?;
             if std::mem::take(&mut self.page.may_be_last) && !found.next.is_empty() {
@@ -213,12 +241,8 @@ impl<S: State> Walk<S> {
                 (found.failures, found.steps) =
                     failures_and_steps(graph, persistence, place, &replayed, &tail.writes).await?;
             }
-            if self.query.tests.iter().all(|test| test(&found)) {
-                self.left -= 1;
-                return Ok(Some(found));
-            }
+            return Ok(Some(found));
         }
-        Ok(None)
     }
 
     /// Reads the next page. `false` if there is none.
@@ -236,7 +260,10 @@ impl<S: State> Walk<S> {
                 (Next::End, _) => return Ok(false),
             };
         persistence.settle(&self.query.thread).await;
-        let size = if self.query.tests.is_empty() { self.size.min(self.left) } else { self.size };
+        let size = match self.query.limit {
+            Some(limit) if !self.query.is_filtered => self.size.min(limit),
+            _ => self.size,
+        };
         let mut query = ListQuery::default();
         (query.branch, query.before, query.limit) = (branch, before, Some(size));
         let mut rows = page(&*persistence.saver, place, query).await?;
@@ -263,11 +290,7 @@ impl<S: State> Walk<S> {
 
 impl Page {
     /// The newest checkpoint that was not returned yet.
-    async fn next<S: State>(
-        &mut self,
-        persistence: &Persistence<S>,
-        place: Place<'_>,
-    ) -> Result<Option<Replay>, Error> {
+    async fn next(&mut self, persistence: &Persistence, place: Place<'_>) -> Result<Option<Replay>, Error> {
         let Some((mut replayed, mut range)) = self.open.pop() else { return Ok(None) };
         while range.len() > 1 {
             let middle = range.start + if self.halves { range.len() / 2 } else { 1 };
@@ -279,11 +302,11 @@ impl Page {
     }
 
     /// Applies some rows, which are read from their newest full on.
-    async fn go_on<S: State>(
+    async fn go_on(
         &self,
         replayed: &mut Replay,
         range: Range<usize>,
-        persistence: &Persistence<S>,
+        persistence: &Persistence,
         place: Place<'_>,
     ) -> Result<(), Error> {
         let rows = self.rows.get(range).unwrap_or_default();

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::BoxFuture;
+
 use crate::context::edits::Desk;
 use crate::context::{
     ChildPause, Control, Nest, Outer, RunShared, Sink, Spending, SubgraphCall, TaskRequest,
@@ -35,13 +37,14 @@ use crate::policy::Heartbeats;
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredCall, StoredStuck};
-use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::run::event::{ChildEvents, EventQueue};
 use crate::run::nested::ground::{CallGround, FoundRun};
 use crate::run::outcome::stored_stuck_error;
 use crate::session::{Sessions, StoredSessions};
 use crate::state::State;
 use crate::subgraph::namespace;
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{Durability, Interrupt, Memory};
 use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::header::StoredMemories;
@@ -50,62 +53,71 @@ use agentgraph_checkpoint::{
 };
 
 /// A graph that is a node.
-pub(crate) struct Callee<C: State> {
-    pub(crate) graph: CompiledGraph<C>,
-    pub(crate) codec: Codec<C>,
+pub(crate) struct Callee {
+    pub(crate) graph: Attached,
+    pub(crate) codec: Codec,
     pub(crate) memory: Memory,
 }
 
 /// The input of a call.
-pub(crate) struct ChildInput<C: State> {
+pub(crate) struct ChildInput {
     /// The state of the parent run, if both have the same type.
-    pub(crate) state: Option<Arc<C>>,
-    pub(crate) input: C::Update,
+    pub(crate) state: Option<Arc<AnyState>>,
+    pub(crate) input: AnyUpdate,
 }
 
 /// The result of a call.
-pub(crate) enum ChildEnd<C: State> {
+pub(crate) enum ChildEnd {
     /// The last state.
-    State(C),
+    State(AnyState),
     /// The sum of the updates, for a call that started with the parent's state.
-    Updates(C::Update),
+    Updates(AnyUpdate),
     /// The call exits to a node of the parent graph.
     Left(ParentExit),
 }
 
 /// A call, with the data that its parts need.
-struct ChildCall<'a, C: State> {
-    callee: &'a Callee<C>,
+struct ChildCall<'a> {
+    callee: &'a Callee,
     outer: &'a Arc<RunShared>,
     request: TaskRequest,
     namespace: Arc<str>,
     call: StoredCall,
     /// The store and thread of the call, if it is stored.
-    kept: Option<(Persistence<C>, Arc<str>)>,
+    kept: Option<(Persistence, Arc<str>)>,
 }
 
 /// The start of a call, or its continuation.
-struct ChildOpening<C: State> {
-    position: Position<C>,
+struct ChildOpening {
+    position: Position,
     inheritance: Inheritance,
     outputs: BTreeMap<String, Bytes>,
-    journal: Option<Journal<C>>,
+    journal: Option<Journal>,
     sessions: StoredSessions,
     /// Whether the sessions are newer than the checkpoint.
     sessions_changed: bool,
     /// The sum of the updates merged in earlier calls.
-    total: C::Update,
+    total: AnyUpdate,
     /// The input of a new run.
-    input: Option<(C::Update, Option<RunId>)>,
+    input: Option<(AnyUpdate, Option<RunId>)>,
 }
 
 /// Calls a graph in the place of a node.
-pub(crate) async fn enter<C: State>(
-    callee: &Callee<C>,
-    begin: ChildInput<C>,
+pub(crate) fn enter(
+    callee: Arc<Callee>,
+    begin: ChildInput,
     outer: Arc<RunShared>,
     request: TaskRequest,
-) -> Result<ChildEnd<C>, BoxError> {
+) -> BoxFuture<'static, Result<ChildEnd, BoxError>> {
+    Box::pin(async move { enter_call(&callee, begin, outer, request).await })
+}
+
+async fn enter_call(
+    callee: &Callee,
+    begin: ChildInput,
+    outer: Arc<RunShared>,
+    request: TaskRequest,
+) -> Result<ChildEnd, BoxError> {
     let nowhere = SubgraphCall { task: TaskId::from_u128(0), again: false, shares_memory: false };
     let nest = outer.nest.as_deref();
     let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
@@ -160,13 +172,13 @@ impl From<Error> for ChildStop {
     }
 }
 
-impl<C: State> ChildCall<'_, C> {
+impl ChildCall<'_> {
     /// Runs the call to its end. Returns the result and the positions of memories.
     async fn run(
         &self,
-        begin: ChildInput<C>,
+        begin: ChildInput,
         may_be_there: bool,
-    ) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
+    ) -> Result<(ChildEnd, StoredMemories), ChildStop> {
         let ground = match &self.kept {
             Some((persistence, thread)) if may_be_there => self.ground(persistence, thread).await?,
             _ => CallGround::default(),
@@ -192,15 +204,15 @@ impl<C: State> ChildCall<'_, C> {
     }
 
     /// The runner of a call whose tasks run on a host: the graph's own, or that of the run around it.
-    fn runner(&self) -> Option<HostRunner<C>> {
+    fn runner(&self) -> Option<HostRunner> {
         let Callee { graph, codec, .. } = self.callee;
         let inherited = || Some(HostRunner::new(Arc::clone(self.outer.host.as_ref()?), *codec));
         graph.host.clone().or_else(inherited)
     }
 
-    fn journal(&self, unnamed: Option<CheckpointId>) -> Option<Journal<C>> {
+    fn journal(&self, unnamed: Option<CheckpointId>) -> Option<Journal> {
         let (persistence, thread) = self.kept.as_ref()?;
-        let channels = C::channels(&self.callee.graph.core.schema).len();
+        let channels = self.callee.graph.core.schema.channels().len();
         let mut journal = Journal::new(persistence, Arc::clone(thread), self.outer.run, channels);
         journal.set_call(self.call_after(unnamed));
         Some(journal)
@@ -211,9 +223,9 @@ impl<C: State> ChildCall<'_, C> {
         StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call }
     }
 
-    fn fresh(&self, begin: ChildInput<C>, journal: Option<Journal<C>>) -> ChildOpening<C> {
+    fn fresh(&self, begin: ChildInput, journal: Option<Journal>) -> ChildOpening {
         let core = &self.callee.graph.core;
-        let state = begin.state.unwrap_or_else(|| Arc::new(C::initial(&core.schema)));
+        let state = begin.state.unwrap_or_else(|| Arc::new(core.schema.initial()));
         ChildOpening {
             position: Position::first(core, state),
             inheritance: Inheritance::default(),
@@ -221,7 +233,7 @@ impl<C: State> ChildCall<'_, C> {
             journal,
             sessions: StoredSessions::new(),
             sessions_changed: false,
-            total: C::Update::default(),
+            total: AnyUpdate::default(),
             input: Some((begin.input, None)),
         }
     }
@@ -229,11 +241,11 @@ impl<C: State> ChildCall<'_, C> {
     /// Starts a new run on the state of an earlier one, on a branch of its own if that is not the newest.
     fn start_on_earlier_state(
         &self,
-        begin: ChildInput<C>,
-        found: FoundRun<C>,
+        begin: ChildInput,
+        found: FoundRun,
         branch: Option<u32>,
         unnamed: Option<CheckpointId>,
-    ) -> Result<ChildOpening<C>, Error> {
+    ) -> Result<ChildOpening, Error> {
         let FoundRun { replayed, restored, writes, .. } = found;
         let mut journal = self.journal_behind(&replayed, &restored, &writes);
         let input = begin.input;
@@ -253,7 +265,7 @@ impl<C: State> ChildCall<'_, C> {
                 journal.write_whole();
             }
         }
-        let begin = ChildInput { state: remembered.or(begin.state), input: C::Update::default() };
+        let begin = ChildInput { state: remembered.or(begin.state), input: AnyUpdate::default() };
         let outputs = replayed.header.outputs;
         Ok(ChildOpening { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
     }
@@ -261,15 +273,15 @@ impl<C: State> ChildCall<'_, C> {
     fn journal_behind(
         &self,
         replayed: &Replay,
-        restored: &RestoredState<C>,
+        restored: &RestoredState,
         writes: &[PendingWrite],
-    ) -> Option<Journal<C>> {
+    ) -> Option<Journal> {
         let mut journal = self.journal(None)?;
         journal.continue_from(&self.callee.graph.core, replayed, restored, !writes.is_empty());
         Some(journal)
     }
 
-    async fn continue_run(&self, found: FoundRun<C>) -> Result<ChildOpening<C>, Error> {
+    async fn continue_run(&self, found: FoundRun) -> Result<ChildOpening, Error> {
         let total = self.stored_total(&found).await?;
         let FoundRun { replayed, restored, left, writes } = found;
         let journal = self.journal_behind(&replayed, &restored, &writes);
@@ -290,19 +302,19 @@ impl<C: State> ChildCall<'_, C> {
 
     /// The result of a call whose end was stored before the parent task was cut off or retried, and the
     /// positions of memories at that end.
-    async fn recall_ended(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
+    async fn recall_ended(&self, found: FoundRun) -> Result<(ChildEnd, StoredMemories), ChildStop> {
         let core = &self.callee.graph.core;
         let header = &found.replayed.header;
         if core.stuck_fails
             && let Some(error) = stored_stuck_error(stuck_at_end(core, "", header))
         {
-            return Err(error.with_state(Arc::new(found.restored.state)).into());
+            return Err(error.with_state(found.restored.state.value()).into());
         }
         self.report_stuck(stuck_at_end(core, &self.namespace, header));
         Ok(self.stored_end(found).await?)
     }
 
-    async fn stored_end(&self, found: FoundRun<C>) -> Result<(ChildEnd<C>, StoredMemories), Error> {
+    async fn stored_end(&self, found: FoundRun) -> Result<(ChildEnd, StoredMemories), Error> {
         let memories =
             self.memories_after_call(found.replayed.header.memories.clone(), Some(found.replayed.id));
         let end = if self.call.updates {
@@ -322,8 +334,8 @@ impl<C: State> ChildCall<'_, C> {
     }
 
     /// The sum of the updates in the records of the call.
-    async fn stored_total(&self, found: &FoundRun<C>) -> Result<C::Update, Error> {
-        let mut total = C::Update::default();
+    async fn stored_total(&self, found: &FoundRun) -> Result<AnyUpdate, Error> {
+        let mut total = AnyUpdate::default();
         let Some((persistence, _)) = self.kept.as_ref().filter(|_| self.call.updates) else {
             return Ok(total);
         };
@@ -336,7 +348,7 @@ impl<C: State> ChildCall<'_, C> {
             fit(core, self.place().thread, &mut step, Misfit::Refuse)?;
             let Some(Bytes(update)) = step.update else { continue };
             let update = (persistence.codec.decode_update)(schema, &update)?;
-            add_step::<C>(schema, &mut total, update)?;
+            add_step(schema, &mut total, update)?;
         }
         Ok(total)
     }
@@ -346,11 +358,11 @@ impl<C: State> ChildCall<'_, C> {
         Place { thread, namespace: &self.namespace }
     }
 
-    async fn drive<R: TaskRunner<C>>(
+    async fn drive<R: TaskRunner>(
         &self,
-        opening: ChildOpening<C>,
+        opening: ChildOpening,
         runner: R,
-    ) -> Result<(ChildEnd<C>, StoredMemories), ChildStop> {
+    ) -> Result<(ChildEnd, StoredMemories), ChildStop> {
         let (mut run, input) = self.make_loop(opening, runner)?;
         run.show_edits();
         let paused = match input {
@@ -380,11 +392,11 @@ impl<C: State> ChildCall<'_, C> {
     }
 
     #[allow(clippy::type_complexity)]
-    fn make_loop<R: TaskRunner<C>>(
+    fn make_loop<R: TaskRunner>(
         &self,
-        opening: ChildOpening<C>,
+        opening: ChildOpening,
         runner: R,
-    ) -> Result<(Loop<C, R>, Option<(C::Update, Option<RunId>)>), Error> {
+    ) -> Result<(Loop<R>, Option<(AnyUpdate, Option<RunId>)>), Error> {
         let ChildOpening {
             position,
             inheritance,
@@ -456,7 +468,7 @@ impl<C: State> ChildCall<'_, C> {
     }
 
     /// The queue for its events, if the stream includes subgraphs.
-    fn events(&self, root: &RunShared) -> Option<Arc<EventQueue<C>>> {
+    fn events(&self, root: &RunShared) -> Option<Arc<EventQueue>> {
         let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?);
         let graph = &self.callee.graph;
         let schema = graph.core.schema.clone();
@@ -467,7 +479,7 @@ impl<C: State> ChildCall<'_, C> {
         Some(Arc::new(events))
     }
 
-    fn end(&self, end: CallEnd<C>, pause: Pause) -> Result<ChildEnd<C>, ChildStop> {
+    fn end(&self, end: CallEnd, pause: Pause) -> Result<ChildEnd, ChildStop> {
         match pause {
             Pause::Finished => {
                 let own = end.stuck.into_iter().map(|stuck| stuck.within(&self.namespace));
@@ -517,7 +529,7 @@ impl<C: State> ChildCall<'_, C> {
 }
 
 /// The start of the advance of task ids while commits are deferred: see [`Journal::wait_for_the_end`].
-pub(super) fn moves_from<S: State>(core: &GraphCore<S>, random: impl FnOnce() -> u64) -> Option<u64> {
+pub(super) fn moves_from(core: &GraphCore, random: impl FnOnce() -> u64) -> Option<u64> {
     if core.has_graphs {
         Some(random() & u64::from(u32::MAX))
     } else {

@@ -9,13 +9,13 @@ use crate::dependency::outputs::{Output, Outputs, OutputsUpdate, PassInput};
 use crate::engine::driver::Driver;
 use crate::node::observed::Observer;
 use crate::record::codec::Codec;
+use crate::run::attached::Attached;
 use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
-use crate::state::State;
 
-impl<S: State> CompiledGraph<S> {
+impl Attached {
     /// The same graph, observed; `around` is the path of the node that it is, empty for a root graph.
-    pub(crate) fn observed(&self, by: &Arc<dyn Observer>, around: &str, codec: &Codec<S>) -> Self {
-        CompiledGraph { core: Arc::new(self.core.observed(by, around, codec)), ..self.clone() }
+    pub(crate) fn observed(&self, by: &Arc<dyn Observer>, around: &str, codec: &Codec) -> Self {
+        Attached { core: Arc::new(self.core.observed(by, around, codec)), ..self.clone() }
     }
 }
 
@@ -26,13 +26,13 @@ where
 {
     /// The same graph, observed, as the graph that its passes run.
     pub(crate) fn observed(&self, by: &Arc<dyn Observer>) -> CompiledGraph<Outputs<O, S>> {
-        let wiring = Arc::new(self.wiring.observed(by, Codec::of(0)));
-        let driver = wiring as Arc<dyn Driver<Outputs<O, S>>>;
-        CompiledGraph { driver: Some(driver), ..self.graph.clone() }
+        let wiring = Arc::new(self.wiring.observed(by, Codec::of::<Outputs<O, S>>(0)));
+        let driver = wiring as Arc<dyn Driver>;
+        CompiledGraph::of(Attached { driver: Some(driver), ..self.graph.any.clone() })
     }
 
     /// A pass of a graph from [`observed`](Self::observed).
     pub(crate) fn begin_pass(graph: &CompiledGraph<Outputs<O, S>>, input: S) -> RunBuilder<Outputs<O, S>> {
-        RunBuilder::invoke(graph.clone(), OutputsUpdate::begin(input))
+        RunBuilder::invoke(graph.any.clone(), OutputsUpdate::begin(input))
     }
 }

@@ -23,20 +23,20 @@ use crate::record::codec::Codec;
 use crate::record::header::Header;
 use crate::run::nested::Callee;
 use crate::run::task::run_far;
-use crate::state::State;
 use crate::step::{EncodeParent, InputValue, Step};
 use crate::subgraph::namespace;
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{DoneStep, Interrupt, Memory, Open, OpenChild, OpenRequest};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Tail, TaskId};
 
 #[async_trait]
-impl<C: State> AnyGraph for Callee<C> {
+impl AnyGraph for Callee {
     fn memory(&self) -> Memory {
         self.memory
     }
 
     fn fingerprint(&self) -> &str {
-        self.graph.fingerprint()
+        &self.graph.core.fingerprint
     }
 
     fn secrets(&self) -> &[String] {
@@ -110,7 +110,7 @@ impl<C: State> AnyGraph for Callee<C> {
     }
 }
 
-impl<C: State> Callee<C> {
+impl Callee {
     /// Checks that continuing the call would lose nothing that it has stored.
     async fn check(
         &self,
@@ -156,8 +156,8 @@ pub(crate) fn failure_of_all(place: Place<'_>, left: &Leftovers) -> Option<Failu
 }
 
 /// The tasks of a stored frontier that are not done, in task order.
-pub(crate) fn tasks<'a, S: State>(
-    core: &RunGraph<S>,
+pub(crate) fn tasks<'a>(
+    core: &RunGraph,
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
@@ -169,13 +169,13 @@ pub(crate) fn tasks<'a, S: State>(
 
 /// Replays the finished nodes of a pass on its state. Returns the nodes that run next, including those that
 /// have asked.
-pub(crate) fn replay_pass<S: State>(
-    driver: &Arc<dyn Driver<S>>,
-    core: &GraphCore<S>,
-    codec: &Codec<S>,
+pub(crate) fn replay_pass(
+    driver: &Arc<dyn Driver>,
+    core: &GraphCore,
+    codec: &Codec,
     thread: &str,
     left: &Leftovers,
-    state: &mut S,
+    state: &mut AnyState,
 ) -> Result<Vec<String>, Error> {
     let results = left.values().filter_map(|left| left.result.as_deref());
     let done = results.filter_map(|result| {
@@ -193,7 +193,7 @@ pub(crate) fn replay_pass<S: State>(
 }
 
 /// The update of a finished task.
-pub(crate) fn update_of<S: State>(step: Step<S>) -> Option<S::Update> {
+pub(crate) fn update_of(step: Step<AnyState>) -> Option<AnyUpdate> {
     match step {
         Step::None => None,
         Step::Update(update) => Some(update),
@@ -202,8 +202,8 @@ pub(crate) fn update_of<S: State>(step: Step<S>) -> Option<S::Update> {
 }
 
 /// The results of the finished tasks, in task order.
-pub(crate) fn done<'a, S: State>(
-    core: &RunGraph<S>,
+pub(crate) fn done<'a>(
+    core: &RunGraph,
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
@@ -215,8 +215,8 @@ pub(crate) fn done<'a, S: State>(
 
 /// All tasks of a stored frontier. Names are taken as stored, so that threads of another version of the graph
 /// can be read.
-fn all_tasks<'a, S: State>(
-    core: &RunGraph<S>,
+fn all_tasks<'a>(
+    core: &RunGraph,
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
@@ -253,8 +253,8 @@ fn all_tasks<'a, S: State>(
 }
 
 /// The ids of the tasks of a stored frontier, and the ids under which they called subgraphs.
-pub(crate) fn tasks_and_calls<S: State>(
-    core: &RunGraph<S>,
+pub(crate) fn tasks_and_calls(
+    core: &RunGraph,
     place: Place<'_>,
     header: &Header,
     id: CheckpointId,
@@ -282,8 +282,8 @@ fn step_place<'a>(place: Place<'a>, header: &Header, id: CheckpointId) -> StepPl
 }
 
 /// The open work inside a task.
-pub(crate) async fn open_work_inside<S: State>(
-    core: &RunGraph<S>,
+pub(crate) async fn open_work_inside(
+    core: &RunGraph,
     saver: &dyn Checkpointer,
     place: Place<'_>,
     task: &OpenTask<'_>,
@@ -310,7 +310,7 @@ pub(crate) fn interrupts(place: Place<'_>, task: &OpenTask<'_>) -> impl Iterator
 }
 
 /// The current handler of a node's failures.
-fn handler_of<'a, S: State>(core: &'a RunGraph<S>, failed: &str) -> Option<&'a str> {
+fn handler_of<'a>(core: &'a RunGraph, failed: &str) -> Option<&'a str> {
     Some(core.name(core.handler(core.id_of_any(failed)?)?))
 }
 

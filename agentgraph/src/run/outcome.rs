@@ -6,11 +6,11 @@ use crate::engine::Pause;
 use crate::engine::call::end::CallEnd;
 use crate::error::Error;
 use crate::record::header::StoredStuck;
-use crate::state::State;
+use crate::typed::AnyState;
 use crate::words::{Outcome, StuckJoin, stuck_joins};
 
-impl<S: State> Outcome<S> {
-    pub(super) fn of(end: CallEnd<S>, pause: Pause) -> Self {
+impl Outcome<AnyState> {
+    pub(super) fn of(end: CallEnd, pause: Pause) -> Self {
         let CallEnd { state, run, checkpoint, mut stuck, stuck_inside, spent, cancelled, dropped, .. } = end;
         let output = Arc::unwrap_or_clone(state);
         match pause {

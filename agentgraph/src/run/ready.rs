@@ -31,18 +31,18 @@ use crate::persistence::read_only::ReadOnly;
 use crate::persistence::stop::StopRequest;
 use crate::policy::Heartbeats;
 use crate::session::Sessions;
-use crate::state::State;
 use crate::step::MakeEdits;
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{Durability, OpenRequest, Outcome};
 use agentgraph_checkpoint::RunId;
 
 /// Built in one synchronous step: values that live across an await are part of the run's future, which is
 /// written and moved before the first node runs.
-pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
-    run: Loop<S, R>,
-    next: FirstAction<S>,
+pub(super) struct PreparedCall<R: TaskRunner> {
+    run: Loop<R>,
+    next: FirstAction,
     edits: Vec<MakeEdits>,
-    further_edits: Vec<Edit<S>>,
+    further_edits: Vec<Edit>,
     /// Whether it edits the state instead of running nodes.
     is_edit: bool,
     /// Whether the call was accepted: its first action is done.
@@ -50,22 +50,22 @@ pub(super) struct PreparedCall<S: State, R: TaskRunner<S>> {
 }
 
 /// The thread of a stored call, as opened.
-pub(super) struct OpenedThread<'a, S: State> {
-    pub(super) thread: FoundThread<'a, S>,
+pub(super) struct OpenedThread<'a> {
+    pub(super) thread: FoundThread<'a>,
     pub(super) fence: u64,
     pub(super) stop: Option<Arc<StopRequest>>,
     /// The open requests of its subgraphs.
     pub(super) inside: Vec<OpenRequest>,
 }
 
-impl<S: State> CallPlan<S> {
-    pub(super) fn make_ready<R: TaskRunner<S>>(
+impl CallPlan {
+    pub(super) fn make_ready<R: TaskRunner>(
         self,
-        start: CallRequest<S>,
-        found: Option<OpenedThread<'_, S>>,
+        start: CallRequest,
+        found: Option<OpenedThread<'_>>,
         runner: R,
-        events: Option<Arc<EventQueue<S>>>,
-    ) -> Result<PreparedCall<S, R>, Error> {
+        events: Option<Arc<EventQueue>>,
+    ) -> Result<PreparedCall<R>, Error> {
         let (thread, fence, stop, inside) = match found {
             Some(OpenedThread { thread, fence, stop, inside }) => (Some(thread), fence, stop, inside),
             None => (None, 0, None, Vec::new()),
@@ -147,7 +147,7 @@ impl<S: State> CallPlan<S> {
         // The records of a subgraph whose result is the sum of its updates contain these updates, also if an
         // edit writes them.
         let updates = begun.journal.as_ref().and_then(Journal::call).is_some_and(|call| call.updates);
-        let traced = updates.then(S::Update::default);
+        let traced = updates.then(AnyUpdate::default);
         let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
         let siblings = self.limits.siblings.unwrap_or(self.graph.core.siblings);
         let runtime = TaskRuntime::new(runner, shared, siblings, self.limits.max_concurrency);
@@ -167,7 +167,7 @@ impl<S: State> CallPlan<S> {
     }
 }
 
-impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
+impl<R: TaskRunner> PreparedCall<R> {
     /// Panics of nodes are caught where the nodes run. This catches those of routes, reducers and serialised
     /// values.
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
@@ -251,7 +251,7 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
         self.run.run_id()
     }
 
-    pub(super) fn outcome(self, driven: Result<Pause, Error>) -> Result<Outcome<S>, Error> {
+    pub(super) fn outcome(self, driven: Result<Pause, Error>) -> Result<Outcome<AnyState>, Error> {
         let mut run = self.run;
         run.gather_stuck();
         match driven {
@@ -266,9 +266,9 @@ impl<S: State, R: TaskRunner<S>> PreparedCall<S, R> {
     }
 }
 
-async fn edit_state<S: State, R: TaskRunner<S>>(
-    run: &mut Loop<S, R>,
-    (edit, further): (Edit<S>, Vec<Edit<S>>),
+async fn edit_state<R: TaskRunner>(
+    run: &mut Loop<R>,
+    (edit, further): (Edit, Vec<Edit>),
     from: Option<EditBase>,
 ) -> Result<(), Error> {
     if let Some(from) = &from {

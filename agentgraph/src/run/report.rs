@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::record::header::{Header, StoredJoin};
+use crate::run::attached::Attached;
 use crate::run::running::RunningThread;
 use crate::run::view::{self, no_checkpointer};
 use crate::run::waiting::reported_stops;
@@ -125,7 +126,12 @@ impl<S: State> CompiledGraph<S> {
     /// # Errors
     /// Without a checkpointer, or if the store fails or its bytes cannot be read.
     pub async fn report(&self, thread: impl AsRef<str>) -> Result<Option<ThreadReport>, Error> {
-        let thread = thread.as_ref();
+        self.any.report(thread.as_ref()).await
+    }
+}
+
+impl Attached {
+    async fn report(&self, thread: &str) -> Result<Option<ThreadReport>, Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         let Some(state) = view::state(self, thread).await? else { return Ok(None) };
         let place = persistence.place(thread);
@@ -150,9 +156,9 @@ impl<S: State> CompiledGraph<S> {
     }
 }
 
-fn open_work<S>(
+fn open_work<AnyState>(
     here: &str,
-    state: &Checkpoint<S>,
+    state: &Checkpoint<AnyState>,
     mut stops: Vec<Interrupt>,
     joins: Vec<StoredJoin>,
 ) -> Vec<OpenWork> {

@@ -8,6 +8,7 @@ use super::view::no_checkpointer;
 use crate::error::Error;
 use crate::persistence::lease::Keeper;
 use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::state::State;
 use agentgraph_checkpoint::leases;
 use agentgraph_checkpoint::{HeldLease, HeldQuery};
@@ -44,8 +45,8 @@ use agentgraph_checkpoint::{HeldLease, HeldQuery};
 /// # }
 /// ```
 #[must_use = "a question does nothing until it is awaited"]
-pub struct RunningThreads<S: State> {
-    graph: CompiledGraph<S>,
+pub struct RunningThreads {
+    graph: Attached,
     after: Option<String>,
     limit: Option<usize>,
 }
@@ -65,7 +66,7 @@ pub struct RunningThread {
     pub is_cancelled: bool,
 }
 
-impl<S: State> RunningThreads<S> {
+impl RunningThreads {
     /// Selects threads after that one: the next page.
     pub fn after(mut self, thread: impl AsRef<str>) -> Self {
         self.after = Some(thread.as_ref().to_owned());
@@ -95,7 +96,7 @@ impl RunningThread {
     }
 }
 
-impl<S: State> IntoFuture for RunningThreads<S> {
+impl IntoFuture for RunningThreads {
     type Output = Result<Vec<RunningThread>, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -107,7 +108,7 @@ impl<S: State> IntoFuture for RunningThreads<S> {
 /// # Threads that run
 impl<S: State> CompiledGraph<S> {
     /// Returns a query of the threads of the store that run now: see [`RunningThreads`].
-    pub fn running(&self) -> RunningThreads<S> {
-        RunningThreads { graph: self.clone(), after: None, limit: None }
+    pub fn running(&self) -> RunningThreads {
+        RunningThreads { graph: self.any.clone(), after: None, limit: None }
     }
 }

@@ -4,6 +4,7 @@
 //! never further ahead of its reader than the capacity of the stream.
 
 use std::future::poll_fn;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,8 +13,9 @@ use futures_util::Stream;
 
 use super::event::{Event, EventKind, EventQueue};
 use crate::error::{Code, Error};
-use crate::run::RunFuture;
+use crate::run::future::AnyRun;
 use crate::state::State;
+use crate::typed::AnyState;
 use crate::words::Outcome;
 
 /// The events of a run. The run progresses while the stream is polled, and is cancelled when it is dropped.
@@ -54,13 +56,14 @@ use crate::words::Outcome;
 /// ```
 #[must_use = "a run makes progress only while its stream is polled"]
 pub struct EventStream<S: State> {
-    run: Option<RunFuture<S>>,
-    queue: Arc<EventQueue<S>>,
+    run: Option<AnyRun>,
+    queue: Arc<EventQueue>,
+    state: PhantomData<fn() -> S>,
 }
 
 impl<S: State> EventStream<S> {
-    pub(crate) fn new(run: RunFuture<S>, queue: Arc<EventQueue<S>>) -> Self {
-        EventStream { run: Some(run), queue }
+    pub(crate) fn new(run: AnyRun, queue: Arc<EventQueue>) -> Self {
+        EventStream { run: Some(run), queue, state: PhantomData }
     }
 
     /// The number of unread events.
@@ -97,17 +100,26 @@ impl<S: State> Stream for EventStream<S> {
     type Item = Event<S>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<S>>> {
-        if let Some(run) = &mut self.run
-            && let Poll::Ready(outcome) = run.as_mut().poll(cx)
-        {
-            self.run = None;
-            let step = self.queue.step();
-            self.queue.push(step, EventKind::Ended(outcome));
-        }
-        match self.queue.pop(cx.waker()) {
-            Some(event) => Poll::Ready(Some(event)),
-            None if self.run.is_none() => Poll::Ready(None),
-            None => Poll::Pending,
-        }
+        let this = &mut *self;
+        poll_event(&mut this.run, &this.queue, cx).map(|event| event.map(Event::typed))
+    }
+}
+
+/// Polls the run, then takes the next event.
+fn poll_event(
+    run: &mut Option<AnyRun>,
+    queue: &EventQueue,
+    cx: &mut Context<'_>,
+) -> Poll<Option<Event<AnyState>>> {
+    if let Some(running) = run
+        && let Poll::Ready(outcome) = running.as_mut().poll(cx)
+    {
+        *run = None;
+        queue.push(queue.step(), EventKind::Ended(outcome));
+    }
+    match queue.pop(cx.waker()) {
+        Some(event) => Poll::Ready(Some(event)),
+        None if run.is_none() => Poll::Ready(None),
+        None => Poll::Pending,
     }
 }

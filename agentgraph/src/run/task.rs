@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
+use super::attached::Attached;
 use super::compiled::CompiledGraph;
 use crate::context::edits::{Desk, make_edits};
 use crate::context::{
@@ -34,8 +35,9 @@ use crate::record::header::Header;
 use crate::record::once::StoredOnce;
 use crate::run::task::once::FarOnce;
 use crate::session::Sessions;
-use crate::state::{State, StoredState};
+use crate::state::StoredState;
 use crate::step::{EncodeParent, Goto, InputValue, Step, ToParent};
+use crate::typed::{AnySchema, AnyState};
 use crate::words::GraphEdit;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 use agentgraph_checkpoint::services::micros;
@@ -60,20 +62,21 @@ impl<S: StoredState> CompiledGraph<S> {
     /// # Errors
     /// If the graph has no such node, the call has no state, or its bytes do not fit the graph. A failing
     /// node is a reply, not an error.
-    pub fn run_task(&self, call: TaskCall) -> TaskRun<'_, S> {
-        TaskRun { graph: self, call, far: FarSide::new() }
+    pub fn run_task(&self, call: TaskCall) -> TaskRun<'_> {
+        TaskRun { graph: &self.any, codec: self.codec(), call, far: FarSide::new() }
     }
 }
 
 /// A task to be run, made by [`CompiledGraph::run_task`]: pass it contexts, then await it.
 #[must_use = "a task does nothing until it is awaited"]
-pub struct TaskRun<'a, S: State> {
-    graph: &'a CompiledGraph<S>,
+pub struct TaskRun<'a> {
+    graph: &'a Attached,
+    codec: Codec,
     call: TaskCall,
     far: FarSide,
 }
 
-impl<S: StoredState> TaskRun<'_, S> {
+impl TaskRun<'_> {
     /// Passes a value to the node, which takes it as a [`CallContext<T>`](crate::node::CallContext). The
     /// values of the call itself stay in its process.
     ///
@@ -133,22 +136,21 @@ impl<S: StoredState> TaskRun<'_, S> {
     }
 }
 
-impl<'a, S: StoredState> IntoFuture for TaskRun<'a, S> {
+impl<'a> IntoFuture for TaskRun<'a> {
     type Output = Result<TaskReply, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let TaskRun { graph, call, far } = self;
-        let codec = Codec::of(graph.core.migrations.version);
+        let TaskRun { graph, codec, call, far } = self;
         Box::pin(async move { run_far(graph, codec, call, 0, far, None).await })
     }
 }
 
 /// Runs the attempt that a call asks for, in the graph at the end of its path. `depth` is the position of
 /// this graph in the path, and `parent` encodes updates of the graph around it.
-pub(in crate::run) async fn run_far<S: State>(
-    graph: &CompiledGraph<S>,
-    codec: Codec<S>,
+pub(in crate::run) async fn run_far(
+    graph: &Attached,
+    codec: Codec,
     call: TaskCall,
     depth: usize,
     far: FarSide,
@@ -185,12 +187,12 @@ pub(in crate::run) async fn run_far<S: State>(
 }
 
 /// The node that a call names, and the state that it reads.
-fn far_node<S: State>(
-    core: &RunGraph<S>,
-    codec: &Codec<S>,
+fn far_node(
+    core: &RunGraph,
+    codec: &Codec,
     call: &TaskCall,
-    desk: &Arc<GraphCore<S>>,
-) -> Result<FarNode<S>, Error> {
+    desk: &Arc<GraphCore>,
+) -> Result<FarNode, Error> {
     let found = core.id(&call.node).and_then(|node| Some((node, core.entry(node)?)));
     let (node, entry) = found.ok_or_else(|| lacking(&format!("node `{}`", call.node)))?;
     if entry.graph.is_some() {
@@ -210,11 +212,7 @@ fn far_node<S: State>(
 }
 
 /// The graph with the edits of a call.
-fn restored<S: State>(
-    graph: &CompiledGraph<S>,
-    edits: Vec<GraphEdit>,
-    node: &str,
-) -> Result<RunGraph<S>, Error> {
+fn restored(graph: &Attached, edits: Vec<GraphEdit>, node: &str) -> Result<RunGraph, Error> {
     let mut gone = Vec::new();
     let header = Header { overlay: edits, ..Header::default() };
     let core = RunGraph::restore(&graph.core, &header, &mut gone);
@@ -230,13 +228,13 @@ fn lacking(what: &str) -> Error {
 }
 
 /// An attempt of a task on the far side of a host.
-struct FarAttempt<S: State> {
-    core: RunGraph<S>,
+struct FarAttempt {
+    core: RunGraph,
     /// Drives the passes of a dependency graph.
-    driver: Option<Arc<dyn Driver<S>>>,
-    node: FarNode<S>,
+    driver: Option<Arc<dyn Driver>>,
+    node: FarNode,
     name: String,
-    codec: Codec<S>,
+    codec: Codec,
     shared: Arc<RunShared>,
     task: TaskId,
     request: TaskRequest,
@@ -249,11 +247,11 @@ struct FarAttempt<S: State> {
     parent: Option<EncodeParent>,
 }
 
-impl<S: State> FarAttempt<S> {
+impl FarAttempt {
     fn new(
-        graph: &CompiledGraph<S>,
-        (core, node): (RunGraph<S>, FarNode<S>),
-        codec: Codec<S>,
+        graph: &Attached,
+        (core, node): (RunGraph, FarNode),
+        codec: Codec,
         call: TaskCall,
         details: TaskDetails,
         done: Vec<(u32, StoredOnce)>,
@@ -365,7 +363,7 @@ impl<S: State> FarAttempt<S> {
         })
     }
 
-    async fn attempt(&self) -> EndedAttempt<S> {
+    async fn attempt(&self) -> EndedAttempt {
         let task = Task {
             state: &self.node.state,
             shared: &self.shared,
@@ -408,7 +406,7 @@ impl<S: State> FarAttempt<S> {
         })
     }
 
-    fn done(&self, step: Step<S>) -> Result<Reply, Error> {
+    fn done(&self, step: Step<AnyState>) -> Result<Reply, Error> {
         let step = match step {
             Step::Command(mut command) if command.parent.is_some() => {
                 let to = command.parent.take().map(|to| *to).unwrap_or_default();
@@ -455,13 +453,13 @@ fn failure_bytes(error: &Error, keeps: &[KeptError]) -> Result<Blob, Error> {
     Ok(to_bytes(&Failure::of("", error, keeps))?.into())
 }
 
-fn decode_state<S: State>(codec: &Codec<S>, schema: &S::Schema, operations: &[u8]) -> Result<S, Error> {
+fn decode_state(codec: &Codec, schema: &AnySchema, operations: &[u8]) -> Result<AnyState, Error> {
     let damaged =
         |problem: String| Error::new(Code::Host, format!("the state of a task call is damaged: {problem}"));
     let mut folded = Folded::default();
     folded.apply(operations, None).map_err(|error| damaged(error.to_string()))?;
-    let mut state = S::initial(schema);
-    for (at, _) in S::channels(schema).iter().enumerate() {
+    let mut state = schema.initial();
+    for (at, _) in schema.channels().iter().enumerate() {
         if let FieldValue::Bytes(value) = folded.value(at).map_err(|error| damaged(error.to_string()))? {
             (codec.restore_channel)(&mut state, schema, at, &value)?;
         }

@@ -18,6 +18,7 @@ use crate::persistence::Persistence;
 use crate::persistence::lease::{LeaseSource, TakenThread, busy};
 use crate::record::header::Header;
 use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::state::State;
 use agentgraph_checkpoint::catalog::namespaces;
 use agentgraph_checkpoint::engine::Leased;
@@ -34,8 +35,8 @@ use tokio_util::sync::CancellationToken;
 /// error only if it was selected with `.thread(..)`. The records of subgraph calls are removed as well,
 /// unless their superstep is still open.
 #[must_use = "nothing is pruned until it is awaited"]
-pub struct Prune<S: State> {
-    graph: CompiledGraph<S>,
+pub struct Prune {
+    graph: Attached,
     retention: Retention,
     thread: Option<Arc<str>>,
 }
@@ -57,8 +58,8 @@ pub struct Pruned {
 /// Pruning ends if the store fails for this number of threads in a row.
 const STORE_IS_GONE: u32 = 3;
 
-impl<S: State> Prune<S> {
-    pub(crate) fn new(graph: CompiledGraph<S>, retention: Retention) -> Self {
+impl Prune {
+    pub(crate) fn new(graph: Attached, retention: Retention) -> Self {
         Prune { graph, retention, thread: None }
     }
 
@@ -99,7 +100,7 @@ impl<S: State> Prune<S> {
         Ok(pruned)
     }
 
-    async fn prune(&self, persistence: &Persistence<S>, thread: &Arc<str>) -> Result<u64, Error> {
+    async fn prune(&self, persistence: &Persistence, thread: &Arc<str>) -> Result<u64, Error> {
         let services = &self.graph.shared.services;
         let ground = LeaseSource::of(persistence, services);
         let Some(TakenThread { lease, .. }) = ground.take(thread).await? else { return Err(busy(thread)) };
@@ -111,7 +112,7 @@ impl<S: State> Prune<S> {
     }
 }
 
-impl<S: State> IntoFuture for Prune<S> {
+impl IntoFuture for Prune {
     type Output = Result<Pruned, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -127,11 +128,7 @@ pub(crate) fn is_due(retention: &Retention, began_at: u64, ended_at: Option<Chec
 }
 
 /// Applies the policy to a thread while a run goes on.
-pub(crate) fn pruning<S: State>(
-    graph: &CompiledGraph<S>,
-    thread: &Arc<str>,
-    retention: &Retention,
-) -> Pruning {
+pub(crate) fn pruning(graph: &Attached, thread: &Arc<str>, retention: &Retention) -> Pruning {
     let (graph, thread, policy) = (graph.clone(), Arc::clone(thread), retention.clone());
     let prune = move |saver: Arc<dyn Checkpointer>| {
         let (graph, thread, policy) = (graph.clone(), Arc::clone(&thread), policy.clone());
@@ -144,8 +141,8 @@ pub(crate) fn pruning<S: State>(
 /// Prunes a thread that no run writes meanwhile. If `committed`, a run has just made the newest
 /// checkpoint, and none of its tasks has started.
 /// Returns the number of removed checkpoints, and of those of the root that stay.
-pub(crate) async fn prune_thread<S: State>(
-    graph: &CompiledGraph<S>,
+pub(crate) async fn prune_thread(
+    graph: &Attached,
     saver: &dyn Checkpointer,
     thread: &str,
     retention: &Retention,
@@ -180,8 +177,8 @@ fn call_of(namespace: &str) -> Option<&str> {
 }
 
 /// The tasks of the superstep that is open at the newest checkpoint, by every id that they have had.
-async fn open_tasks<S: State>(
-    core: &Arc<GraphCore<S>>,
+async fn open_tasks(
+    core: &Arc<GraphCore>,
     saver: &dyn Checkpointer,
     place: Place<'_>,
 ) -> Result<Option<Vec<TaskId>>, Error> {
@@ -200,8 +197,8 @@ async fn open_tasks<S: State>(
 impl<S: State> CompiledGraph<S> {
     /// Removes checkpoints that a policy does not keep, and returns the space to the system: see
     /// [`Retention`] and [`Prune`].
-    pub fn prune(&self, retention: Retention) -> Prune<S> {
-        Prune::new(self.clone(), retention)
+    pub fn prune(&self, retention: Retention) -> Prune {
+        Prune::new(self.any.clone(), retention)
     }
 
     /// Prunes threads automatically: while a run goes on and at the end of a call, whenever enough
@@ -232,7 +229,7 @@ impl<S: State> CompiledGraph<S> {
     /// Freed space is used again; [`prune`](Self::prune) also returns it to the system.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
-        if let Some(persistence) = &mut self.persistence {
+        if let Some(persistence) = &mut self.any.persistence {
             persistence.retention = Some(retention);
         }
         self
@@ -244,14 +241,7 @@ impl<S: State> CompiledGraph<S> {
     /// # Errors
     /// Without a checkpointer, or if the store fails.
     pub async fn delete_thread(&self, thread: impl AsRef<str>) -> Result<(), Error> {
-        let thread = thread.as_ref();
-        let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
-        persistence.settle(thread).await;
-        let runs = persistence.keeper.runs_on(thread);
-        persistence.saver.delete_thread(thread).await?;
-        // Afterwards: the next call on the thread must not find what such a run has left.
-        runs.iter().for_each(CancellationToken::cancel);
-        Ok(())
+        self.any.delete_thread(thread.as_ref()).await
     }
 
     /// Copies a thread with its history to a new one. The two are independent afterwards.
@@ -270,7 +260,22 @@ impl<S: State> CompiledGraph<S> {
     /// an incomplete copy, also if that is only pending writes; [`Code::ThreadBusy`] if a run is active on
     /// `to`; without a checkpointer; if the store fails.
     pub async fn copy_thread(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), Error> {
-        let (from, to) = (from.as_ref(), to.as_ref());
+        self.any.copy_thread(from.as_ref(), to.as_ref()).await
+    }
+}
+
+impl Attached {
+    async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
+        let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        persistence.settle(thread).await;
+        let runs = persistence.keeper.runs_on(thread);
+        persistence.saver.delete_thread(thread).await?;
+        // Afterwards: the next call on the thread must not find what such a run has left.
+        runs.iter().for_each(CancellationToken::cancel);
+        Ok(())
+    }
+
+    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(from).await;
         persistence.settle(to).await;

@@ -17,11 +17,12 @@ use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore, GraphTopology};
 use crate::persistence::Persistence;
-use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::run::open::{
     OpenTask, done, failure_of_all, interrupts, open_work_inside, replay_pass, tasks, update_of,
 };
 use crate::state::{ShownState, State, StateError};
+use crate::typed::AnyState;
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, RunId, Source, Tail, TaskId};
@@ -106,6 +107,36 @@ pub struct Checkpoint<S> {
     pub unknown_fields: Vec<String>,
 }
 
+impl Checkpoint<AnyState> {
+    /// The same checkpoint with the type of its state.
+    pub(super) fn typed<S: State>(self) -> Checkpoint<S> {
+        let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } = self;
+        let Checkpoint { interrupts, failures, steps, children, abandoned, edits, .. } = self;
+        let Checkpoint { skips, memories, unknown_fields, .. } = self;
+        let values = values.into_state();
+        Checkpoint {
+            id,
+            parent,
+            run,
+            source,
+            created,
+            values,
+            next,
+            finished,
+            deferred,
+            interrupts,
+            failures,
+            steps,
+            children,
+            abandoned,
+            edits,
+            skips,
+            memories,
+            unknown_fields,
+        }
+    }
+}
+
 impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = self;
@@ -134,10 +165,7 @@ pub(super) fn no_checkpointer() -> Error {
     )
 }
 
-pub(crate) async fn state<S: State>(
-    graph: &CompiledGraph<S>,
-    thread: &str,
-) -> Result<Option<Checkpoint<S>>, Error> {
+pub(crate) async fn state(graph: &Attached, thread: &str) -> Result<Option<Checkpoint<AnyState>>, Error> {
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
     persistence.settle(thread).await;
     let place = persistence.place(thread);
@@ -155,11 +183,11 @@ pub(crate) async fn state<S: State>(
     Ok(Some(checkpoint))
 }
 
-pub(crate) async fn state_at<S: State>(
-    graph: &CompiledGraph<S>,
+pub(crate) async fn state_at(
+    graph: &Attached,
     thread: &str,
     id: CheckpointId,
-) -> Result<Option<Checkpoint<S>>, Error> {
+) -> Result<Option<Checkpoint<AnyState>>, Error> {
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
     persistence.settle(thread).await;
     let place = persistence.place(thread);
@@ -171,8 +199,8 @@ pub(crate) async fn state_at<S: State>(
     Ok(Some(found))
 }
 
-pub(crate) async fn topology_at<S: State>(
-    graph: &CompiledGraph<S>,
+pub(crate) async fn topology_at(
+    graph: &Attached,
     thread: &str,
     id: CheckpointId,
 ) -> Result<Option<GraphTopology>, Error> {
@@ -194,12 +222,12 @@ pub(super) fn parent(replayed: &Replay) -> Option<CheckpointId> {
     Some(CheckpointId::new(branch, step))
 }
 
-fn checkpoint<S: State>(
-    graph: &CompiledGraph<S>,
-    persistence: &Persistence<S>,
+fn checkpoint(
+    graph: &Attached,
+    persistence: &Persistence,
     place: Place<'_>,
     replayed: &Replay,
-) -> Result<Checkpoint<S>, Error> {
+) -> Result<Checkpoint<AnyState>, Error> {
     let header = &replayed.header;
     let restored = restore(&graph.core, persistence, place, replayed)?;
     let unknown_fields = restored.unknown_names().map(str::to_owned).collect();
@@ -234,12 +262,12 @@ fn checkpoint<S: State>(
 }
 
 /// Reads one checkpoint, with the failures in its own record.
-pub(super) fn past_checkpoint<S: State>(
-    graph: &CompiledGraph<S>,
-    persistence: &Persistence<S>,
+pub(super) fn past_checkpoint(
+    graph: &Attached,
+    persistence: &Persistence,
     place: Place<'_>,
     replayed: &Replay,
-) -> Result<Checkpoint<S>, Error> {
+) -> Result<Checkpoint<AnyState>, Error> {
     let mut found = checkpoint(graph, persistence, place, replayed)?;
     if graph.core.discipline == Discipline::Eager {
         let left = read_remains(&graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
@@ -251,13 +279,13 @@ pub(super) fn past_checkpoint<S: State>(
 }
 
 /// Adds the updates of finished siblings, the questions of waiting ones, and the open work inside tasks.
-async fn add_left_over<S: State>(
-    graph: &CompiledGraph<S>,
-    persistence: &Persistence<S>,
+async fn add_left_over(
+    graph: &Attached,
+    persistence: &Persistence,
     place: Place<'_>,
     replayed: &Replay,
     tail: &Tail,
-    checkpoint: &mut Checkpoint<S>,
+    checkpoint: &mut Checkpoint<AnyState>,
 ) -> Result<(), Error> {
     let header = &replayed.header;
     let left = read_remains(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
@@ -278,7 +306,7 @@ async fn add_left_over<S: State>(
     keep_overwrites(core, &mut finished);
     for mut update in finished.into_iter().flatten().filter_map(|done| done.update) {
         // A sum of parallel writes may not fit: the superstep cannot be merged, but its thread can be read.
-        match checkpoint.values.peek(&core.schema, &mut update, |_| ()) {
+        match core.schema.peek(&mut checkpoint.values, &mut update, &mut |_| ()) {
             Ok(()) => checkpoint.values.apply(&core.schema, update)?,
             Err(StateError::BadValue { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -304,9 +332,9 @@ async fn add_left_over<S: State>(
 }
 
 /// The failures and the durable steps of a checkpoint's open tasks.
-pub(super) async fn failures_and_steps<S: State>(
-    graph: &CompiledGraph<S>,
-    persistence: &Persistence<S>,
+pub(super) async fn failures_and_steps(
+    graph: &Attached,
+    persistence: &Persistence,
     place: Place<'_>,
     replayed: &Replay,
     writes: &[PendingWrite],
@@ -336,7 +364,7 @@ pub(super) async fn failures_and_steps<S: State>(
 }
 
 /// The failures of a pass, in the order in which the nodes are declared.
-fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &Leftovers) -> Vec<Failure> {
+fn failures_of_pass(core: &GraphCore, place: Place<'_>, left: &Leftovers) -> Vec<Failure> {
     let tasks = left.iter().filter(|(task, _)| **task != OF_RUN);
     let mut found: Vec<Failure> = tasks.filter_map(|(_, left)| left.failed().cloned()).collect();
     let at = |failure: &Failure| core.by_name.get(failure.node()).copied().unwrap_or(u32::MAX);
@@ -346,8 +374,8 @@ fn failures_of_pass<S: State>(core: &GraphCore<S>, place: Place<'_>, left: &Left
 }
 
 /// The durable steps of a pass, in the order in which the nodes are declared; `more` names temporary nodes.
-fn steps_of_pass<S: State>(
-    core: &GraphCore<S>,
+fn steps_of_pass(
+    core: &GraphCore,
     place: Place<'_>,
     (run, id): (RunId, CheckpointId),
     more: &[String],
@@ -369,13 +397,13 @@ fn steps_of_pass<S: State>(
 }
 
 /// Adds the results of an unfinished pass.
-fn add_pass<S: State>(
-    graph: &CompiledGraph<S>,
-    persistence: &Persistence<S>,
+fn add_pass(
+    graph: &Attached,
+    persistence: &Persistence,
     place: Place<'_>,
-    driver: &Arc<dyn Driver<S>>,
+    driver: &Arc<dyn Driver>,
     left: &Leftovers,
-    checkpoint: &mut Checkpoint<S>,
+    checkpoint: &mut Checkpoint<AnyState>,
 ) -> Result<(), Error> {
     let core = &graph.core;
     let codec = &persistence.codec;

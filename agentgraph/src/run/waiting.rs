@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::problem::ThreadProblem;
-use super::view::no_checkpointer;
+use super::view::{self, no_checkpointer};
 use crate::engine::stored::{StoredRequest, from_bytes};
 use crate::error::Error;
 use crate::run::CompiledGraph;
+use crate::run::attached::Attached;
 use crate::state::State;
 use crate::words::{Interrupt, StoredStop, first_end};
 use agentgraph_checkpoint::catalog;
@@ -51,8 +52,8 @@ use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
 /// # }
 /// ```
 #[must_use = "a question does nothing until it is awaited"]
-pub struct WaitingThreads<S: State> {
-    graph: CompiledGraph<S>,
+pub struct WaitingThreads {
+    graph: Attached,
     after: Option<String>,
     limit: Option<usize>,
 }
@@ -77,8 +78,8 @@ impl WaitingThread {
     }
 }
 
-impl<S: State> WaitingThreads<S> {
-    pub(crate) fn new(graph: CompiledGraph<S>) -> Self {
+impl WaitingThreads {
+    pub(crate) fn new(graph: Attached) -> Self {
         WaitingThreads { graph, after: None, limit: None }
     }
 
@@ -129,7 +130,7 @@ impl<S: State> WaitingThreads<S> {
         let inside = |(namespace, _): &(String, Vec<_>)| !namespace.is_empty();
         let mut open = Vec::new();
         if asks_inside || stops.iter().any(inside) {
-            let Some(state) = self.graph.state(thread).await? else { return Ok(Vec::new()) };
+            let Some(state) = view::state(&self.graph, thread).await? else { return Ok(Vec::new()) };
             open = state.children;
             if asks_inside {
                 asked = state.interrupts;
@@ -238,7 +239,7 @@ fn read_reported_stops(bytes: &[u8]) -> Result<Vec<StoredStop>, Error> {
     if bytes.is_empty() { Ok(Vec::new()) } else { from_bytes(bytes) }
 }
 
-impl<S: State> IntoFuture for WaitingThreads<S> {
+impl IntoFuture for WaitingThreads {
     type Output = Result<Vec<WaitingThread>, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
@@ -250,7 +251,7 @@ impl<S: State> IntoFuture for WaitingThreads<S> {
 /// # Threads that wait
 impl<S: State> CompiledGraph<S> {
     /// Returns a query of the threads of the store that wait: see [`WaitingThreads`].
-    pub fn waiting(&self) -> WaitingThreads<S> {
-        WaitingThreads::new(self.clone())
+    pub fn waiting(&self) -> WaitingThreads {
+        WaitingThreads::new(self.any.clone())
     }
 }

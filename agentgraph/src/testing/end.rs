@@ -50,7 +50,7 @@ impl End {
     fn with<S: StoredState>(schema: &S::Schema, kind: String, state: Option<&S>) -> Self {
         let secret = S::channels(schema).iter().filter(|channel| channel.secret);
         let secret = secret.map(|channel| channel.name.to_string()).collect();
-        End { kind, channels: state.map(|state| Codec::of(0).content(schema, state)), secret }
+        End { kind, channels: state.map(|state| Codec::content_of::<S>(schema, state)), secret }
     }
 
     /// Why this end is another one than `expected`, and the channels that differ.

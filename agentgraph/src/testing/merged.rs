@@ -1,9 +1,12 @@
 //! [`Merged`]: an update that is merged again, to see whether reducers depend on their arguments alone; and
 //! [`Fickle`]: the ways in which a route or a reducer shows that it does not.
 
+use std::sync::Arc;
+
 use crate::record::codec::Codec;
 use crate::record::content::Content;
 use crate::state::{State, StoredState};
+use crate::typed::{AnySchema, AnyState};
 
 /// How a route or a reducer turned out to depend on more than its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ impl<S: StoredState> Merged<S> {
     /// Applies an update to a state; `None` if it is refused.
     pub(super) fn new(schema: &S::Schema, before: &S, update: &S::Update) -> Option<Self> {
         let after = applied(schema, before.clone(), update.clone())?;
-        let after = Codec::of(0).content(schema, &after);
+        let after = Codec::content_of::<S>(schema, &after);
         Some(Merged { before: before.clone(), update: update.clone(), after })
     }
 
@@ -69,12 +72,14 @@ impl<S: StoredState> Merged<S> {
     fn reread(&self, schema: &S::Schema) -> Option<S> {
         let update = S::encode_update(schema, &self.update).ok()?;
         let update = S::decode_update(schema, &update).ok()?;
-        applied(schema, Codec::<S>::of(0).reread(schema, &self.before), update)
+        let before = AnyState::new(Arc::new(self.before.clone()));
+        let before = Codec::of::<S>(0).reread(&AnySchema::new::<S>(schema.clone()), &before);
+        applied(schema, before.into_state(), update)
     }
 
     /// The channels that differ in the state that the update has led to again.
     fn differing(&self, schema: &S::Schema, again: Option<S>) -> Vec<String> {
-        again.map_or_else(Vec::new, |again| self.after.differing(&Codec::of(0).content(schema, &again)))
+        again.map_or_else(Vec::new, |again| self.after.differing(&Codec::content_of::<S>(schema, &again)))
     }
 }
 

@@ -24,6 +24,7 @@ use crate::node::{ErasedNode, IntoNode};
 use crate::record::codec::Codec;
 use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
 use crate::state::{State, StoredState};
+use crate::typed::{AnyState, TypedNode};
 
 /// A graph under test: [`CompiledGraph`], with and without `.eager()`, also of a
 /// [`Workflow`](crate::Workflow); [`CompiledDependencyGraph`].
@@ -61,7 +62,7 @@ impl<S: StoredState> Testable for CompiledGraph<S> {
     type Input = S::Update;
 
     fn observed(&self, by: sealed::By) -> CompiledGraph<S> {
-        self.observed(&by.0, "", &Codec::of(0))
+        CompiledGraph::of(self.any.observed(&by.0, "", &Codec::of::<S>(0)))
     }
 
     fn begin(graph: &CompiledGraph<S>, input: S::Update) -> RunBuilder<S> {
@@ -294,7 +295,7 @@ impl<G: Testable> TestGraph<G> {
     pub fn replace_in<C: State, M>(mut self, node: impl AsRef<str>, by: impl IntoNode<C, M>) -> Self {
         let node = node.as_ref();
         self.check(node);
-        let call: Arc<dyn ErasedNode<C>> = by.into_node().call;
+        let call: Arc<dyn ErasedNode<AnyState>> = by.into_node().into_any().call;
         self.put(node, call);
         self
     }
@@ -409,7 +410,8 @@ where
     pub fn replace<M>(mut self, node: impl AsRef<str>, by: impl IntoDependencyNode<O, I, M>) -> Self {
         let node = node.as_ref();
         self.check(node);
-        let call: Arc<dyn ErasedNode<Outputs<O, I>>> = DependencyNode::of(by).into_call();
+        let call: Arc<dyn ErasedNode<AnyState>> =
+            Arc::new(TypedNode::new(DependencyNode::of(by).into_call()));
         self.put(node, call);
         self
     }

@@ -12,7 +12,6 @@ use crate::engine::left_over::TaskRemains;
 use crate::engine::load::finished_step;
 use crate::engine::stored::StoredAnswer;
 use crate::error::{Code, Error};
-use crate::state::State;
 use crate::words::{InterruptId, OpenId, OpenRequest};
 use agentgraph_checkpoint::PendingWrite;
 use agentgraph_checkpoint::services::micros;
@@ -70,7 +69,7 @@ impl Answers {
     }
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Checks that the stored results of finished tasks can be used, before anything is stored on top of
     /// them.
     pub(crate) fn check_left_over(&self) -> Result<(), Error> {

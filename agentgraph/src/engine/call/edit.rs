@@ -9,22 +9,22 @@ use crate::engine::left_over::EditedTasks;
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
-use crate::state::State;
+use crate::typed::AnyUpdate;
 use crate::words::{Interrupt, InterruptKind};
 use agentgraph_checkpoint::Source;
 
 /// An edit: its update, and the position of the thread after it.
 #[derive(Clone)]
-pub(crate) enum Edit<S: State> {
+pub(crate) enum Edit {
     /// The position stays the same.
-    Here(Option<S::Update>),
+    Here(Option<AnyUpdate>),
     /// The thread continues as if these nodes had returned their updates.
-    As(Vec<(Cow<'static, str>, S::Update)>),
-    AsStart(S::Update),
-    AsEnd(S::Update),
+    As(Vec<(Cow<'static, str>, AnyUpdate)>),
+    AsStart(AnyUpdate),
+    AsEnd(AnyUpdate),
 }
 
-impl<S: State> Edit<S> {
+impl Edit {
     /// Whether it changes nothing: a fork.
     pub(crate) fn is_copy(&self) -> bool {
         matches!(self, Edit::Here(None))
@@ -36,12 +36,12 @@ impl<S: State> Edit<S> {
     }
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Makes edits one after the other, in one commit. `behind` contains what the first keeps of its tasks.
     pub(crate) async fn edit_in_order(
         &mut self,
-        first: Edit<S>,
-        further: Vec<Edit<S>>,
+        first: Edit,
+        further: Vec<Edit>,
         behind: Option<EditedTasks<'_>>,
     ) -> Result<(), Error> {
         if further.iter().any(|edit| matches!(edit, Edit::AsStart(_))) {
@@ -70,7 +70,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Commits the edit. `behind` contains what an edit that does not move the thread keeps of its tasks.
-    pub(crate) async fn edit(&mut self, edit: Edit<S>, behind: Option<EditedTasks<'_>>) -> Result<(), Error> {
+    pub(crate) async fn edit(&mut self, edit: Edit, behind: Option<EditedTasks<'_>>) -> Result<(), Error> {
         match edit {
             Edit::Here(update) => self.edit_here(update, behind).await,
             Edit::As(writers) if self.position.eager.is_some() => self.edit_flow_as(writers).await,
@@ -96,7 +96,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     async fn edit_here(
         &mut self,
-        update: Option<S::Update>,
+        update: Option<AnyUpdate>,
         behind: Option<EditedTasks<'_>>,
     ) -> Result<(), Error> {
         let source = if update.is_some() { Source::Update } else { Source::Fork };
@@ -126,7 +126,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Changes the state; the position stays the same.
-    fn write_here(&mut self, update: S::Update, behind: Option<&EditedTasks<'_>>) -> Result<(), Error> {
+    fn write_here(&mut self, update: AnyUpdate, behind: Option<&EditedTasks<'_>>) -> Result<(), Error> {
         if self.position.eager.is_some() {
             self.edit_flow(true, behind.map(|behind| behind.place));
         }

@@ -10,16 +10,16 @@ use crate::engine::journal::Journal;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::record::header::StoredStuck;
-use crate::state::State;
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{DroppedEdits, StuckJoin, stuck_joins};
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{CheckpointId, RunId};
 
 /// The result of a call that ended without an error.
-pub(crate) struct CallEnd<S: State> {
-    pub(crate) state: Arc<S>,
+pub(crate) struct CallEnd {
+    pub(crate) state: Arc<AnyState>,
     /// The sum of the call's updates, if it is kept.
-    pub(crate) updates: Option<S::Update>,
+    pub(crate) updates: Option<AnyUpdate>,
     pub(crate) run: RunId,
     pub(crate) checkpoint: Option<CheckpointId>,
     /// The joins of this graph that still wait.
@@ -33,8 +33,8 @@ pub(crate) struct CallEnd<S: State> {
     pub(crate) unreported: Vec<UnreportedStops>,
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    pub(crate) fn into_end(self) -> CallEnd<S> {
+impl<R: TaskRunner> Loop<R> {
+    pub(crate) fn into_end(self) -> CallEnd {
         CallEnd {
             stuck: self.own_stuck(),
             spent: self.spent().units,
@@ -51,7 +51,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Adds the last state to the error of a call, if there is such a state.
     pub(crate) fn fail_with(self, error: Error) -> Error {
-        if self.position.merging { error } else { error.with_state(self.position.state) }
+        if self.position.merging { error } else { error.with_state(self.position.state.value()) }
     }
 
     /// The id of the run.

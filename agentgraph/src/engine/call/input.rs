@@ -8,12 +8,13 @@ use crate::engine::merge::Merge;
 use crate::engine::recorder::Recorder;
 use crate::engine::{Loop, now};
 use crate::error::Error;
-use crate::state::{Lifetime, State};
+use crate::state::Lifetime;
+use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::{RunId, Source};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Starts a run on the current state: resets run channels, applies the input and follows START's edges.
-    pub(crate) async fn input(&mut self, input: S::Update, abandoned: Option<RunId>) -> Result<(), Error> {
+    pub(crate) async fn input(&mut self, input: AnyUpdate, abandoned: Option<RunId>) -> Result<(), Error> {
         let entry = match &self.driver {
             Some(driver) => Some(Arc::clone(driver).entry(
                 &self.position.state,
@@ -30,7 +31,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         self.commit(Source::Input, abandoned).await
     }
 
-    pub(super) fn begin_input(&mut self, input: S::Update) -> Result<(), Error> {
+    pub(super) fn begin_input(&mut self, input: AnyUpdate) -> Result<(), Error> {
         if self.position.eager.is_some() {
             self.begin_flow();
         }

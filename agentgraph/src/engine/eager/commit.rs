@@ -12,13 +12,12 @@ use crate::engine::stored::{StoredAnswer, StoredRequest, reported_stops_write, t
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Ends the call and returns its result; `None` if the call continues after all.
-    pub(super) async fn conclude(&mut self, course: &mut Course<S>) -> Result<Option<Pause>, Error> {
+    pub(super) async fn conclude(&mut self, course: &mut Course) -> Result<Option<Pause>, Error> {
         match course.stop.take() {
             Some(Stop::Failed(error)) => {
                 course.drop_unless(|_| false);
@@ -57,7 +56,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    async fn interrupted(&mut self, course: &mut Course<S>) -> Result<Pause, Error> {
+    async fn interrupted(&mut self, course: &mut Course) -> Result<Pause, Error> {
         course.drop_unless(|_| false);
         self.store_open_questions().await?;
         let (mut interrupts, mut fixed): (Vec<Interrupt>, Vec<Interrupt>) = Default::default();
@@ -105,7 +104,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Ends a run in which only detached tasks are left.
-    async fn end(&mut self, course: &mut Course<S>) -> Result<Option<Pause>, Error> {
+    async fn end(&mut self, course: &mut Course) -> Result<Option<Pause>, Error> {
         let begins = course.ending.is_none();
         let mut ending = course.ending.take().unwrap_or_default();
         if begins {
@@ -179,7 +178,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The failures of tasks in this call, in the order in which their activations were made.
-    fn failures(&self, course: &mut Course<S>) -> Vec<Failure> {
+    fn failures(&self, course: &mut Course) -> Vec<Failure> {
         course.failed.sort_unstable_by_key(|(key, _)| *key);
         course.failed.drain(..).map(|(_, failure)| Failure::clone(&failure)).collect()
     }

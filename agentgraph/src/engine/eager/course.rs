@@ -17,15 +17,14 @@ use crate::engine::running_tasks::{EndedTask, RunningTask};
 use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::state::State;
 use crate::step::InputValue;
 use crate::words::{Interrupt, StopReason};
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::Services;
 
 /// The end of a task.
-pub(super) enum TaskResult<S: State> {
-    Done(TaskOutput<S>),
+pub(super) enum TaskResult {
+    Done(TaskOutput),
     NotDone(NoOutput),
     /// The task failed, and this node handles the failure.
     Handled(u32, Arc<Failure>),
@@ -82,10 +81,10 @@ impl Ending {
 }
 
 /// One call of an eager run under way.
-pub(super) struct Course<S: State> {
+pub(super) struct Course {
     /// `None` until a task is pending, and while the tasks are given away for something to be awaited beside
     /// them.
-    running: Option<FuturesUnordered<RunningTask<S>>>,
+    running: Option<FuturesUnordered<RunningTask>>,
     /// Whether some tasks were dropped while they were given away.
     dropped: bool,
     /// The tasks without a handled end, by the index of their request.
@@ -93,7 +92,7 @@ pub(super) struct Course<S: State> {
     /// The number of started tasks that are not detached.
     normal: usize,
     /// Ended tasks that are not handled yet, in the order in which they ended.
-    ended: VecDeque<(u32, TaskResult<S>)>,
+    ended: VecDeque<(u32, TaskResult)>,
     pub(super) stop: Option<Stop>,
     /// The failures of tasks, in the order in which they ended.
     pub(super) failed: Vec<(Key, Arc<Failure>)>,
@@ -105,7 +104,7 @@ pub(super) struct Course<S: State> {
     pub(super) ending: Option<Ending>,
 }
 
-impl<S: State> Course<S> {
+impl Course {
     pub(super) fn new() -> Self {
         Course {
             running: None,
@@ -127,7 +126,7 @@ impl<S: State> Course<S> {
     }
 
     /// Adds tasks that were pending after their first poll.
-    pub(super) fn add_pending(&mut self, pending: Vec<RunningTask<S>>) {
+    pub(super) fn add_pending(&mut self, pending: Vec<RunningTask>) {
         if !pending.is_empty() {
             self.running.get_or_insert_default().extend(pending);
         }
@@ -172,7 +171,7 @@ impl<S: State> Course<S> {
 
     /// The first ended task whose end makes no commit: its failure is handled, or it is not done and not
     /// detached.
-    pub(super) fn take_unmerged(&mut self) -> Option<(u32, StartedTask, TaskResult<S>)> {
+    pub(super) fn take_unmerged(&mut self) -> Option<(u32, StartedTask, TaskResult)> {
         let detached = |index: &u32| self.started.get(index).is_some_and(|started| started.detached);
         let at = self.ended.iter().position(|(index, end)| match end {
             TaskResult::Done(_) => false,
@@ -183,7 +182,7 @@ impl<S: State> Course<S> {
     }
 
     /// The end of an activation's task, if it has ended.
-    pub(super) fn take_end_of(&mut self, key: Key) -> Option<(u32, StartedTask, TaskResult<S>)> {
+    pub(super) fn take_end_of(&mut self, key: Key) -> Option<(u32, StartedTask, TaskResult)> {
         let is_of = |index: &u32| self.started.get(index).is_some_and(|started| started.key == key);
         let at = self.ended.iter().position(|(index, _)| is_of(index))?;
         self.take_end(at)
@@ -195,11 +194,11 @@ impl<S: State> Course<S> {
     }
 
     /// Takes the task that ended first.
-    pub(super) fn next_end(&mut self) -> Option<(u32, StartedTask, TaskResult<S>)> {
+    pub(super) fn next_end(&mut self) -> Option<(u32, StartedTask, TaskResult)> {
         self.take_end(0)
     }
 
-    fn take_end(&mut self, at: usize) -> Option<(u32, StartedTask, TaskResult<S>)> {
+    fn take_end(&mut self, at: usize) -> Option<(u32, StartedTask, TaskResult)> {
         let (index, end) = self.ended.remove(at)?;
         let started = self.started.get(&index).copied()?;
         if !matches!(end, TaskResult::Handled(..)) {
@@ -231,17 +230,17 @@ impl<S: State> Course<S> {
         }
     }
 
-    fn those_started(&self, running: FuturesUnordered<RunningTask<S>>) -> FuturesUnordered<RunningTask<S>> {
+    fn those_started(&self, running: FuturesUnordered<RunningTask>) -> FuturesUnordered<RunningTask> {
         running.into_iter().filter(|task| self.started.contains_key(&task.request.index)).collect()
     }
 
     /// Gives away the running tasks, so that something else can be awaited beside them.
-    pub(super) fn give_away(&mut self) -> Option<FuturesUnordered<RunningTask<S>>> {
+    pub(super) fn give_away(&mut self) -> Option<FuturesUnordered<RunningTask>> {
         self.running.take_if(|running| !running.is_empty())
     }
 
     /// Takes the tasks back, without those that were dropped meanwhile.
-    pub(super) fn take_back(&mut self, mut running: FuturesUnordered<RunningTask<S>>) {
+    pub(super) fn take_back(&mut self, mut running: FuturesUnordered<RunningTask>) {
         if std::mem::take(&mut self.dropped) {
             running = self.those_started(running);
         }
@@ -250,7 +249,7 @@ impl<S: State> Course<S> {
     }
 
     /// Polls for the next ended task.
-    pub(super) fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Option<EndedTask<S>>> {
+    pub(super) fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Option<EndedTask>> {
         match &mut self.running {
             Some(running) => running.poll_next_unpin(cx),
             None => Poll::Ready(None),
@@ -276,16 +275,16 @@ impl<S: State> Course<S> {
 }
 
 /// The ledger in which the executor records how tasks end.
-pub(super) struct ResultLedger<'a, S: State>(&'a mut VecDeque<(u32, TaskResult<S>)>);
+pub(super) struct ResultLedger<'a>(&'a mut VecDeque<(u32, TaskResult)>);
 
-impl<S: State> Course<S> {
-    pub(super) fn ends(&mut self) -> ResultLedger<'_, S> {
+impl Course {
+    pub(super) fn ends(&mut self) -> ResultLedger<'_> {
         ResultLedger(&mut self.ended)
     }
 }
 
-impl<S: State> Ledger<S> for ResultLedger<'_, S> {
-    fn done(&mut self, index: u32, done: TaskOutput<S>) {
+impl Ledger for ResultLedger<'_> {
+    fn done(&mut self, index: u32, done: TaskOutput) {
         self.0.push_back((index, TaskResult::Done(done)));
     }
 

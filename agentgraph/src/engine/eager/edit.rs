@@ -10,10 +10,10 @@ use crate::engine::host::TaskRunner;
 use crate::engine::task_id::StepPlace;
 use crate::engine::task_output::{TaskOutput, node_to_act_as};
 use crate::error::Error;
-use crate::state::State;
+use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::{RunId, Source};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// [`adopt_left`](Self::adopt_left) with the task ids of an earlier run, on its thread if one is given.
     pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId, thread: Option<&str>) {
         let Some(journal) = &mut self.records.journal else { return };
@@ -69,7 +69,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// open, the oldest of them ends.
     pub(in crate::engine) async fn edit_flow_as(
         &mut self,
-        writers: Vec<(Cow<'static, str>, S::Update)>,
+        writers: Vec<(Cow<'static, str>, AnyUpdate)>,
     ) -> Result<(), Error> {
         let mut edits = Vec::with_capacity(writers.len());
         for (name, update) in writers {

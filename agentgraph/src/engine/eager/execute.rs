@@ -19,14 +19,14 @@ use crate::engine::{Loop, Pause, halt};
 use crate::error::Error;
 use crate::policy::OnEnd;
 use crate::run::event::EventQueue;
-use crate::state::State;
+use crate::typed::AnyState;
 use crate::words::{Memory, StopReason};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Starts the activations that may start, outside tokio's cooperative budget: with more ready tasks than
     /// the budget allows, the rest would be delayed for nothing. Also polls the tasks that were started
     /// before, so that tasks that are always ready do not hold them up.
-    pub(super) async fn start(&mut self, course: &mut Course<S>) {
+    pub(super) async fn start(&mut self, course: &mut Course) {
         let pass = poll_fn(|cx| {
             let mut pending = Vec::new();
             while let Some(key) = self.next_to_start(course, pending.len()) {
@@ -49,7 +49,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// The next activation that may start now. `pending` is the number of tasks that were just started and
     /// are not yet in the course.
-    fn next_to_start(&mut self, course: &mut Course<S>, pending: usize) -> Option<Key> {
+    fn next_to_start(&mut self, course: &mut Course, pending: usize) -> Option<Key> {
         loop {
             // An ended task keeps its slot until it is handled, unless it may be held until its turn.
             let held = self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some());
@@ -80,7 +80,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Whether the run is not at its end, or its end waits for this activation.
-    fn is_worth_waiting_for(&self, course: &mut Course<S>, key: Key) -> bool {
+    fn is_worth_waiting_for(&self, course: &mut Course, key: Key) -> bool {
         let (Some(ending), Some(activation)) = (&mut course.ending, self.activation(key)) else {
             return true;
         };
@@ -121,10 +121,10 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     fn start_one(
         &mut self,
-        course: &mut Course<S>,
+        course: &mut Course,
         key: Key,
         cx: &mut Context<'_>,
-        pending: &mut Vec<RunningTask<S>>,
+        pending: &mut Vec<RunningTask>,
     ) {
         self.position.step += 1;
         if let Some(halt) = &self.listeners.halt {
@@ -156,7 +156,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     /// Ends a task with the last output of its node, if an edit skips the node and no other task has used the
     /// skip. Returns false if the task is to be run.
-    fn skip_activation(&mut self, course: &mut Course<S>, index: u32, key: Key, node: u32) -> bool {
+    fn skip_activation(&mut self, course: &mut Course, index: u32, key: Key, node: u32) -> bool {
         let skips = self.position.graph.overlay().is_some_and(|overlay| overlay.skips().contains(&node));
         let Some(eager) = self.position.eager.as_ref().filter(|_| skips) else { return false };
         let begun = self.activation(key).is_none_or(|one| one.left.is_some() || one.handler.is_some());
@@ -185,7 +185,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Calls the handler of a failed task.
-    pub(super) async fn start_again(&mut self, course: &mut Course<S>, index: u32, key: Key) {
+    pub(super) async fn start_again(&mut self, course: &mut Course, index: u32, key: Key) {
         poll_fn(|cx| {
             let mut pending = Vec::new();
             self.call(course, index, key, cx, &mut pending);
@@ -197,11 +197,11 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 
     fn call(
         &mut self,
-        course: &mut Course<S>,
+        course: &mut Course,
         index: u32,
         key: Key,
         cx: &mut Context<'_>,
-        pending: &mut Vec<RunningTask<S>>,
+        pending: &mut Vec<RunningTask>,
     ) {
         let state = self.state_of(key);
         let Some(activation) = self.activation(key) else { return };
@@ -217,7 +217,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Stores the results of durable steps while tasks continue.
-    pub(super) async fn store_once(&mut self, course: &mut Course<S>) -> Result<(), Error> {
+    pub(super) async fn store_once(&mut self, course: &mut Course) -> Result<(), Error> {
         let shared = Arc::clone(&self.runtime.shared);
         let new = shared.control.take_unstored();
         let mut writes = Vec::with_capacity(new.len());
@@ -246,7 +246,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The state that an activation reads. It is kept if a handler may have to read the same state.
-    fn state_of(&mut self, key: Key) -> Arc<S> {
+    fn state_of(&mut self, key: Key) -> Arc<AnyState> {
         let handled = self.activation(key).is_some_and(|activation| {
             activation.handler.is_none() && self.position.graph.handler(activation.node).is_some()
         });
@@ -288,9 +288,9 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 }
 
 /// Takes the result of a running task, if one has ended.
-pub(super) fn poll_running<S: State, R: TaskRunner<S>>(
-    executor: &Executor<'_, S, R>,
-    course: &mut Course<S>,
+pub(super) fn poll_running<R: TaskRunner>(
+    executor: &Executor<'_, R>,
+    course: &mut Course,
     cx: &mut Context<'_>,
 ) -> bool {
     let Poll::Ready(Some((request, result))) = course.poll_result(cx) else { return false };

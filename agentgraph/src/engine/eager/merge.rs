@@ -11,7 +11,8 @@ use crate::engine::merge::{Arrival, Merge};
 use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
-use crate::state::{State, WriteKind};
+use crate::state::WriteKind;
+use crate::typed::{AnyState, AnyUpdate};
 use agentgraph_checkpoint::Source;
 
 /// The subject of a merge.
@@ -25,11 +26,11 @@ struct MergeSubject<'a> {
 }
 
 impl Flow {
-    fn merge<S: State>(
+    fn merge(
         &mut self,
-        mut merge: Merge<'_, S>,
-        state: &mut S,
-        done: Option<TaskOutput<S>>,
+        mut merge: Merge<'_>,
+        state: &mut AnyState,
+        done: Option<TaskOutput>,
         merging: &MergeSubject<'_>,
     ) -> Result<(), Error> {
         let MergeSubject { ending, actor, commit, again } = *merging;
@@ -56,7 +57,7 @@ impl Flow {
         let after =
             core.breaks.as_ref().is_some_and(|breaks| breaks.after.get(actor as usize) == Some(&true));
         self.make(core, merge.next, commit, actor, after.then_some(actor));
-        self.note_writes(S::channels(&core.schema).len(), &writes, commit.at, actor);
+        self.note_writes(core.schema.channels().len(), &writes, commit.at, actor);
         self.unsaved.writes.append(&mut writes);
         self.unsaved.log.push(MergeEntry { at: commit.at, ended: ending, timed });
         self.at = commit.at;
@@ -67,7 +68,7 @@ impl Flow {
 impl Flow {
     /// Cancels activations of nodes that the edits of this merge remove, unless they have started. Returns
     /// the nodes whose groups are complete by that.
-    fn cancel_removed<S: State>(&mut self, core: &RunGraph<S>) -> Vec<u32> {
+    fn cancel_removed(&mut self, core: &RunGraph) -> Vec<u32> {
         let staged = core.staged_edits();
         let Some(removed) = staged.map(|staged| staged.removed()).filter(|removed| !removed.is_empty())
         else {
@@ -90,12 +91,12 @@ impl Flow {
     }
 }
 
-impl<S: State> Activations<S> {
+impl Activations {
     pub(crate) fn input(
         &mut self,
-        merge: Merge<'_, S>,
-        state: &mut S,
-        input: S::Update,
+        merge: Merge<'_>,
+        state: &mut AnyState,
+        input: AnyUpdate,
         commit: NextCommit,
     ) -> Result<(), Error> {
         let merging = MergeSubject { ending: None, actor: merge.core.topology.start(), commit, again: None };
@@ -103,7 +104,7 @@ impl<S: State> Activations<S> {
     }
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// The next commit.
     pub(in crate::engine) fn upcoming(&self) -> NextCommit {
         match (&self.records.journal, &self.position.eager) {
@@ -117,7 +118,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// Merges a finished task.
-    pub(super) fn merge_activation(&mut self, key: Key, done: TaskOutput<S>) -> Result<(), Error> {
+    pub(super) fn merge_activation(&mut self, key: Key, done: TaskOutput) -> Result<(), Error> {
         let Some(activation) = self.activation(key) else { return Ok(()) };
         let actor = activation.actor();
         if let (Some(update), Some(eager)) = (&done.update, &self.position.eager)
@@ -158,7 +159,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         &mut self,
         ending: Option<Key>,
         actor: u32,
-        done: Option<TaskOutput<S>>,
+        done: Option<TaskOutput>,
         writes_ephemeral: bool,
     ) -> Result<(), Error> {
         let again = self.take_turn();
@@ -215,16 +216,16 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
 }
 
 /// The error of a write that clashes with a commit made after the task read its state.
-fn overtaken<S: State>(core: &RunGraph<S>, clash: (usize, u32, WriteKind), second: u32) -> Error {
+fn overtaken(core: &RunGraph, clash: (usize, u32, WriteKind), second: u32) -> Error {
     let (channel, first, kind) = clash;
-    let field = &S::channels(&core.schema)[channel].name;
+    let field = &core.schema.channels()[channel].name;
     let first = core.name(first);
     let second = core.name(second);
     let problem = match kind {
         WriteKind::Reduce => format!(
             "`{second}` writes `{field}`, which `{first}` has written since the state that `{second}` read: {}, or let the \
              nodes run one after the other",
-            S::SEVERAL_WRITES
+            core.schema.several_writes()
         ),
         WriteKind::Overwrite => format!(
             "`{second}` overwrites `{field}`, which `{first}` has overwritten since the state that `{second}` read: at most \

@@ -8,11 +8,10 @@ use crate::engine::eager::course::{Course, StartedTask, TaskResult};
 use crate::engine::flow::order::OrderTurn;
 use crate::engine::host::TaskRunner;
 use crate::run::event::EventKind;
-use crate::state::State;
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// The ended task to handle next: the first one, unless the recorded order names another.
-    pub(super) fn next_end(&mut self, course: &mut Course<S>) -> Option<(u32, StartedTask, TaskResult<S>)> {
+    pub(super) fn next_end(&mut self, course: &mut Course) -> Option<(u32, StartedTask, TaskResult)> {
         if self.position.eager.as_ref()?.order.is_none() {
             return course.next_end();
         }
@@ -41,7 +40,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    fn leave_order(&mut self, course: &mut Course<S>) -> Option<(u32, StartedTask, TaskResult<S>)> {
+    fn leave_order(&mut self, course: &mut Course) -> Option<(u32, StartedTask, TaskResult)> {
         let order = self.position.eager.as_mut()?.order.take()?;
         let expected = order.expected();
         if let Some(events) = &self.listeners.events {

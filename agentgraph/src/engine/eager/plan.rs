@@ -12,11 +12,11 @@ use crate::engine::load::{replay, restore, restore_kept, unknown_read};
 use crate::engine::stored::StoredAnswer;
 use crate::error::Error;
 use crate::persistence::Persistence;
-use crate::state::State;
+use crate::typed::AnyState;
 use crate::words::OpenId;
 use agentgraph_checkpoint::{CheckpointId, TaskId};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Clears what an earlier run had open.
     pub(in crate::engine) fn begin_flow(&mut self) {
         if let Some(eager) = &mut self.position.eager {
@@ -112,7 +112,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         flow.ready =
             flow.open.iter().filter(|(_, one)| one.phase == Phase::Ready).map(|(key, _)| *key).collect();
         let keeps_all = self.records.journal.as_ref().is_some_and(Journal::waits);
-        let mut read: HashMap<Option<CheckpointId>, Arc<S>> =
+        let mut read: HashMap<Option<CheckpointId>, Arc<AnyState>> =
             HashMap::from([(head, Arc::clone(&self.position.state))]);
         let wanted = flow.open.iter().filter(|(_, one)| keeps_all || one.phase == Phase::Ready);
         for (key, activation) in wanted {

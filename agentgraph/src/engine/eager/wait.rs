@@ -10,11 +10,10 @@ use crate::engine::eager::execute::poll_running;
 use crate::engine::halt::{Cutoff, sleep};
 use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, cut_off};
-use crate::state::State;
 use agentgraph_checkpoint::services::micros;
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    pub(super) async fn wait(&mut self, course: &mut Course<S>) {
+impl<R: TaskRunner> Loop<R> {
+    pub(super) async fn wait(&mut self, course: &mut Course) {
         let mut due = self.due_in().map(|due| sleep(&self.runtime.shared.services, due));
         let mut halt = self.listeners.halt.take();
         let executor = self.executor();
@@ -48,7 +47,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         }
     }
 
-    fn cut_off(&self, course: &mut Course<S>, cut: Cutoff, late: Option<u32>) {
+    fn cut_off(&self, course: &mut Course, cut: Cutoff, late: Option<u32>) {
         let late = late.and_then(|index| course.started(index));
         let late = late.and_then(|started| self.activation(started.key));
         let late = late.map(|activation| self.position.graph.name(activation.actor()));
@@ -84,7 +83,7 @@ enum WaitEvent {
 }
 
 /// The oldest task whose time limit is over.
-fn poll_limits<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> Option<u32> {
+fn poll_limits(course: &mut Course, cx: &mut Context<'_>) -> Option<u32> {
     while let Some((index, _)) = course.limits.front() {
         if course.started(*index).is_some() {
             break;
@@ -96,7 +95,7 @@ fn poll_limits<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> Option
 }
 
 /// Drops detached tasks whose waiting time is over. Returns whether there was one.
-fn poll_ending<S: State>(course: &mut Course<S>, cx: &mut Context<'_>) -> bool {
+fn poll_ending(course: &mut Course, cx: &mut Context<'_>) -> bool {
     let Some(ending) = &mut course.ending else { return false };
     let Some(over) = ending.poll_over(cx) else { return false };
     course.drop_unless(|started| started.awaited != Some(over));

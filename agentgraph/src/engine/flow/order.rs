@@ -6,7 +6,6 @@ use crate::engine::flow::{Flow, Key, Phase};
 use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
 use crate::record::header::Header;
-use crate::state::State;
 use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::header::StoredMerge;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, Source};
@@ -63,7 +62,7 @@ impl Order {
         Ok(Order { steps, shared: number, numbers: HashMap::new() })
     }
 
-    pub(in crate::engine) fn turn<S: State>(&mut self, core: &RunGraph<S>, flow: &Flow) -> OrderTurn {
+    pub(in crate::engine) fn turn(&mut self, core: &RunGraph, flow: &Flow) -> OrderTurn {
         let is_silent = |step: &StoredMerge| step.ended.is_none() && step.timed.is_empty();
         while self.steps.front().is_some_and(is_silent) {
             self.steps.pop_front();

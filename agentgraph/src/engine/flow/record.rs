@@ -8,7 +8,6 @@ use crate::error::Error;
 use crate::graph::run_graph::RunGraph;
 use crate::record::bytes::Bytes;
 use crate::record::header::{Header, StoredActivation, StoredEager, StoredGroup, StoredLeft};
-use crate::state::State;
 use crate::step::InputValue;
 use crate::words::START;
 use agentgraph_checkpoint::engine::corrupt;
@@ -18,10 +17,10 @@ use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, TaskId};
 
 impl Flow {
     /// Writes the open work into the header: all of it if `whole`, otherwise the changes.
-    pub(crate) fn write<S: State>(
+    pub(crate) fn write(
         &self,
         header: &mut HeaderWriter<'_>,
-        core: &RunGraph<S>,
+        core: &RunGraph,
         whole: bool,
     ) -> Result<(), Error> {
         let unsaved = &self.unsaved;
@@ -54,7 +53,7 @@ impl Flow {
                 header.value("begun", &begun);
             }
             if !unsaved.writes.is_empty() {
-                let channels = S::channels(&core.schema);
+                let channels = core.schema.channels();
                 let writes = unsaved.writes.iter();
                 let writes = writes.map(|(channel, overwrote)| (&*channels[*channel].name, *overwrote));
                 header.value("writes", &writes.collect::<Vec<_>>());
@@ -69,9 +68,9 @@ impl Flow {
         Ok(())
     }
 
-    fn stored_written<S: State>(&self, core: &RunGraph<S>) -> Vec<StoredWritten> {
+    fn stored_written(&self, core: &RunGraph) -> Vec<StoredWritten> {
         let Some(oldest) = self.oldest() else { return Vec::new() };
-        let written = S::channels(&core.schema).iter().zip(&self.written);
+        let written = core.schema.channels().iter().zip(&self.written);
         let written = written.filter(|(_, written)| written.at > oldest);
         let stored = written.map(|(channel, written)| StoredWritten {
             channel: channel.name.clone().into_owned(),
@@ -82,7 +81,7 @@ impl Flow {
         stored.collect()
     }
 
-    fn stored_groups<S: State>(&self, core: &RunGraph<S>) -> Vec<StoredGroup> {
+    fn stored_groups(&self, core: &RunGraph) -> Vec<StoredGroup> {
         let groups = self.groups.iter().filter(|(_, group)| !group.arrived.is_empty());
         let mut groups: Vec<_> = groups
             .map(|(made, group)| StoredGroup {
@@ -95,7 +94,7 @@ impl Flow {
     }
 
     /// Reads the open work from a header. Names that the graph does not have are added to `gone`.
-    pub(crate) fn of_header<S: State>(core: &RunGraph<S>, header: &Header, gone: &mut Vec<String>) -> Self {
+    pub(crate) fn of_header(core: &RunGraph, header: &Header, gone: &mut Vec<String>) -> Self {
         let mut flow = Flow { at: header.eager.log.last().map_or(0, |merged| merged.at), ..Flow::default() };
         // A node that led to an activation may be gone: the activation runs without it.
         let mut id = |name: &str| match core.id_of_any(name) {
@@ -134,7 +133,7 @@ impl Flow {
             }
         }
         for written in &header.eager.written {
-            let channels = S::channels(&core.schema);
+            let channels = core.schema.channels();
             let channel = channels.iter().position(|channel| channel.is_called(&written.channel));
             if let Some(channel) = channel {
                 let by = core.id_of_any(&written.by).unwrap_or(core.topology.start());
@@ -148,7 +147,7 @@ impl Flow {
     }
 }
 
-fn stored<S: State>(core: &RunGraph<S>, key: Key, activation: &Activation) -> Result<StoredEager, Error> {
+fn stored(core: &RunGraph, key: Key, activation: &Activation) -> Result<StoredEager, Error> {
     let node = core.name(activation.node);
     let from = core.name(activation.from);
     let input = activation.input.as_ref().map(|input| input.encode_for(node)).transpose();
@@ -256,12 +255,7 @@ pub(crate) fn stored_id<'a>(
 }
 
 /// The id of an activation, or of the handler of its failure.
-pub(crate) fn id_of<S: State>(
-    core: &RunGraph<S>,
-    place: StepPlace<'_>,
-    key: Key,
-    activation: &Activation,
-) -> TaskId {
+pub(crate) fn id_of(core: &RunGraph, place: StepPlace<'_>, key: Key, activation: &Activation) -> TaskId {
     let place = StepPlace { parent: key.made, ..place };
     let node = core.name(activation.node);
     match &activation.handler {

@@ -12,25 +12,26 @@ use crate::node::{Command, NodeResult, Step};
 use crate::record::codec::Codec;
 use crate::state::State;
 use crate::step::{EncodeParent, ToParent};
+use crate::typed::{AnySchema, AnyState};
 
 /// An encoded update of the parent's state, in the place of the update itself.
 pub(crate) struct ParentUpdate(Vec<u8>);
 
 /// The encoder for commands that go to a graph with this state.
-pub(crate) fn parent_encoder<P: State>(codec: Codec<P>, schema: &P::Schema) -> EncodeParent {
+pub(crate) fn parent_encoder(codec: Codec, schema: &AnySchema) -> EncodeParent {
     let schema = schema.clone();
     Arc::new(move |update| {
-        let update = update.downcast_ref::<P::Update>()?;
-        Some((codec.encode_update)(&schema, update).map_err(Into::into))
+        let update = schema.update_of(update)?;
+        Some((codec.encode_update)(&schema, &update).map_err(Into::into))
     })
 }
 
 /// The error for an update of another state than the parent's.
-pub(crate) fn foreign_update<P: State>(to: &ToParent) -> Error {
+pub(crate) fn foreign_update<S: State>(to: &ToParent) -> Error {
     let problem = format!(
         "a command for the parent graph has an update of type `{}`, and the parent's state takes a `{}`",
         to.update_type,
-        type_name::<P::Update>()
+        type_name::<S::Update>()
     );
     Error::new(Code::ParentCommand, problem)
 }
@@ -40,7 +41,7 @@ struct ForeignUpdate;
 
 /// The step of a task on a host that leaves its subgraph. `foreign` is the type of an update of another state
 /// than the parent's.
-pub(crate) fn leaving<S: State>(step: StoredStep, foreign: Option<String>) -> Step<S> {
+pub(crate) fn leaving(step: StoredStep, foreign: Option<String>) -> Step<AnyState> {
     let (update, targets) = step.into_parent_command();
     let encoded = update.map(|bytes| Box::new(ParentUpdate(bytes)) as Box<dyn Any + Send + Sync>);
     let to = match foreign {
@@ -52,17 +53,17 @@ pub(crate) fn leaving<S: State>(step: StoredStep, foreign: Option<String>) -> St
 }
 
 /// The step of a subgraph's node after a task on a host has left the subgraph: still with the encoded update.
-pub(crate) fn passed_on<P: State>(step: Command<P>, update: Box<ParentUpdate>) -> Step<P> {
+pub(crate) fn passed_on<S: State>(step: Command<S>, update: Box<ParentUpdate>) -> Step<S> {
     let parent = Some(Box::new(ToParent { update: Some(update), ..ToParent::default() }));
     Step::Command(Box::new(Command { parent, ..step }))
 }
 
 /// The result of a subgraph's node, with the decoded update of a task that has left the subgraph.
-pub(crate) fn arrived<P: State>(
-    result: NodeResult<P>,
-    codec: &Codec<P>,
-    schema: &P::Schema,
-) -> NodeResult<P> {
+pub(crate) fn arrived(
+    result: NodeResult<AnyState>,
+    codec: &Codec,
+    schema: &AnySchema,
+) -> NodeResult<AnyState> {
     let mut command = match result {
         Ok(Step::Command(command)) => command,
         result => return result,

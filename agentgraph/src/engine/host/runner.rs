@@ -22,64 +22,61 @@ use crate::node::{NodeFuture, NodeResult};
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::session::{SessionChange, StoredSessions};
-use crate::state::State;
 use crate::step::InputValue;
+use crate::typed::{AnySchema, AnyState};
 use crate::words::{AnswerState, AskedQuestion, Spot};
 use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::{CheckpointId, TaskId};
 
 /// Connects a [`Host`] to the loop of one run.
-pub(crate) struct HostRunner<S: State> {
+pub(crate) struct HostRunner {
     host: Arc<dyn Host>,
-    codec: Codec<S>,
+    codec: Codec,
     /// The newest state that was encoded, for the other tasks that read it.
-    encoded: Mutex<Option<Encoded<S>>>,
+    encoded: Mutex<Option<Encoded>>,
 }
 
 /// A state and its bytes. The weak reference proves that the state is still the same object, and unchanged:
 /// a merge takes a state with weak references to another place. It does not keep the state from being taken
 /// without a copy.
-struct Encoded<S> {
-    state: Weak<S>,
+struct Encoded {
+    state: Weak<AnyState>,
     bytes: EncodedState,
 }
 
 /// A runner for another run on the same host.
-impl<S: State> Clone for HostRunner<S> {
+impl Clone for HostRunner {
     fn clone(&self) -> Self {
         HostRunner::new(Arc::clone(&self.host), self.codec)
     }
 }
 
-impl<S: State> TaskRunner<S> for HostRunner<S> {
-    fn call(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+impl TaskRunner for HostRunner {
+    fn call(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         match core.entry(task.request.node) {
             Some(node) if node.graph.is_some() => self.of_graph(core, LocalRunner.call(core, task)),
             _ => self.send(core, task),
         }
     }
 
-    fn call_in_spans(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    fn call_in_spans(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         match core.entry(task.request.node) {
             Some(node) if node.graph.is_some() => self.of_graph(core, LocalRunner.call_in_spans(core, task)),
             _ => self.send(core, task),
         }
     }
 
-    fn drive<'a>(
-        driver: Arc<dyn Driver<S>>,
-        run: &'a mut Loop<S, Self>,
-    ) -> BoxFuture<'a, Result<Pause, Error>> {
+    fn drive<'a>(driver: Arc<dyn Driver>, run: &'a mut Loop<Self>) -> BoxFuture<'a, Result<Pause, Error>> {
         driver.drive_on_host(run)
     }
 
-    fn as_host(&self) -> Option<&HostRunner<S>> {
+    fn as_host(&self) -> Option<&HostRunner> {
         Some(self)
     }
 }
 
-impl<S: State> HostRunner<S> {
-    pub(crate) fn new(host: Arc<dyn Host>, codec: Codec<S>) -> Self {
+impl HostRunner {
+    pub(crate) fn new(host: Arc<dyn Host>, codec: Codec) -> Self {
         HostRunner { host, codec, encoded: Mutex::default() }
     }
 
@@ -88,19 +85,19 @@ impl<S: State> HostRunner<S> {
         &self.host
     }
 
-    pub(crate) fn codec(&self) -> &Codec<S> {
+    pub(crate) fn codec(&self) -> &Codec {
         &self.codec
     }
 
     /// The call of a subgraph's node, which runs here. A task in it may have left it with an update for this
     /// graph.
-    fn of_graph(&self, core: &RunGraph<S>, call: NodeFuture<S>) -> NodeFuture<S> {
+    fn of_graph(&self, core: &RunGraph, call: NodeFuture<AnyState>) -> NodeFuture<AnyState> {
         let (codec, schema) = (self.codec, core.schema.clone());
         Box::pin(async move { arrived(call.await, &codec, &schema) })
     }
 
     /// Sends a task to the host, attempt after attempt.
-    fn send(&self, core: &RunGraph<S>, task: &Task<'_, S>) -> NodeFuture<S> {
+    fn send(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         let node = core.entry(task.request.node);
         let policies = node.and_then(|node| node.policies.as_deref());
         let sent = SentNode {
@@ -122,11 +119,11 @@ impl<S: State> HostRunner<S> {
     /// Sends a node to the host, with the state that it reads and what its graph adds to the call.
     pub(crate) fn send_node(
         &self,
-        schema: &S::Schema,
-        task: &Task<'_, S>,
+        schema: &AnySchema,
+        task: &Task<'_, AnyState>,
         node: SentNode<'_>,
         parts: impl FnOnce() -> Result<(EncodedState, TaskDetails), Error>,
-    ) -> NodeFuture<S> {
+    ) -> NodeFuture<AnyState> {
         let sent = SentTask {
             host: Arc::clone(&self.host),
             codec: self.codec,
@@ -151,16 +148,16 @@ impl<S: State> HostRunner<S> {
     }
 
     /// The state as bytes: encoded once for all tasks that read it.
-    fn encoded(&self, core: &RunGraph<S>, state: &Arc<S>) -> Result<EncodedState, Error> {
+    fn encoded(&self, core: &RunGraph, state: &Arc<AnyState>) -> Result<EncodedState, Error> {
         let mut newest = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(encoded) = newest.as_ref().filter(|encoded| encoded.is_of(state)) {
             return Ok(encoded.bytes.clone());
         }
-        let channels = S::channels(&core.schema);
+        let channels = core.schema.channels();
         let mut operations = DeltaWriter::new(channels.len());
         operations.begin(CheckpointId::default());
         for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-            (self.codec.record_channel)(state, &core.schema, at, &mut operations)?;
+            (self.codec.record_channel)(state.seen(), &core.schema, at, &mut operations)?;
         }
         let bytes = EncodedState::new(operations.bytes());
         *newest = Some(Encoded { state: Arc::downgrade(state), bytes: bytes.clone() });
@@ -178,8 +175,8 @@ pub(crate) struct SentNode<'a> {
     pub(crate) in_superstep: bool,
 }
 
-fn task_call<S: State>(
-    task: &Task<'_, S>,
+fn task_call(
+    task: &Task<'_, AnyState>,
     node: SentNode<'_>,
     state: EncodedState,
     details: TaskDetails,
@@ -211,17 +208,17 @@ fn task_call<S: State>(
     TaskCall::new(names, state, &details)
 }
 
-impl<S> Encoded<S> {
-    fn is_of(&self, state: &Arc<S>) -> bool {
+impl Encoded {
+    fn is_of(&self, state: &Arc<AnyState>) -> bool {
         self.state.upgrade().is_some_and(|same| Arc::ptr_eq(&same, state))
     }
 }
 
 /// A task on its way: everything that its attempts need.
-struct SentTask<S: State> {
+struct SentTask {
     host: Arc<dyn Host>,
-    codec: Codec<S>,
-    schema: S::Schema,
+    codec: Codec,
+    schema: AnySchema,
     shared: Arc<RunShared>,
     request: TaskRequest,
     node: String,
@@ -233,11 +230,11 @@ struct SentTask<S: State> {
     in_superstep: bool,
 }
 
-impl<S: State> SentTask<S> {
+impl SentTask {
     /// One attempt after the other, as [`call_with_policies`](crate::policy::call_with_policies) makes them
     /// in this process. The host judges each failure, since it has the error; the waits are those of this
     /// run.
-    async fn attempts(self, mut call: TaskCall, mut sessions: StoredSessions) -> NodeResult<S> {
+    async fn attempts(self, mut call: TaskCall, mut sessions: StoredSessions) -> NodeResult<AnyState> {
         loop {
             let reply = self.host.run(call.clone()).await.map_err(|error| {
                 let problem = format!("the host could not run the task: {error}");
@@ -292,7 +289,7 @@ impl<S: State> SentTask<S> {
         SessionChange { task, node: self.node.clone(), step }
     }
 
-    fn read(&self, reply: Reply) -> NodeResult<S> {
+    fn read(&self, reply: Reply) -> NodeResult<AnyState> {
         let Self { shared, request, .. } = self;
         match reply {
             Reply::Done(bytes) => {

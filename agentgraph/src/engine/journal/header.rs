@@ -10,7 +10,6 @@ use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::record::bytes::Bytes;
 use crate::record::header::{Header, StoredDispatch, StoredJoin};
-use crate::state::State;
 use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::delta::{encode, text};
 use agentgraph_checkpoint::frame::{HeaderWriter, Pairs};
@@ -26,13 +25,13 @@ pub(super) enum Repeat {
     Everything,
 }
 
-impl<S: State> Journal<S> {
+impl Journal {
     /// Encodes the record without its operations.
     pub(super) fn encode(
         &self,
         record: &mut Vec<u8>,
         time: u64,
-        commit: &Commit<'_, S>,
+        commit: &Commit<'_>,
         repeat: Repeat,
     ) -> Result<(), Error> {
         let Position { graph: core, frontier, joins, .. } = commit.position;
@@ -102,7 +101,7 @@ impl<S: State> Journal<S> {
     }
 
     /// Encodes the stuck joins of subgraphs: all of them, or those that the head does not contain.
-    fn encode_stuck(&self, header: &mut HeaderWriter<'_>, commit: &Commit<'_, S>, adds: bool) {
+    fn encode_stuck(&self, header: &mut HeaderWriter<'_>, commit: &Commit<'_>, adds: bool) {
         let stuck = commit.position.joins.stuck_inside();
         match stuck.get(self.notes.stuck..).filter(|_| adds) {
             None => header.value("stuck", stuck),
@@ -114,8 +113,8 @@ impl<S: State> Journal<S> {
     fn encode_edits(
         &self,
         header: &mut HeaderWriter<'_>,
-        core: &RunGraph<S>,
-        commit: &Commit<'_, S>,
+        core: &RunGraph,
+        commit: &Commit<'_>,
         repeat: Repeat,
     ) {
         let log = core.log();
@@ -163,16 +162,13 @@ fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: R
 }
 
 /// The part of a full that is constant for a graph.
-pub(super) fn constants<S: State>(core: &GraphCore<S>) -> &Pairs {
+pub(super) fn constants(core: &GraphCore) -> &Pairs {
     core.constants.get_or_init(|| constants_with(core, std::iter::empty()))
 }
 
 /// [`constants`], with fields that come after the channels.
-pub(super) fn constants_with<'a, S: State>(
-    core: &'a GraphCore<S>,
-    carried: impl Iterator<Item = &'a str>,
-) -> Pairs {
-    let channels = S::channels(&core.schema).iter().map(|channel| &*channel.name);
+pub(super) fn constants_with<'a>(core: &'a GraphCore, carried: impl Iterator<Item = &'a str>) -> Pairs {
+    let channels = core.schema.channels().iter().map(|channel| &*channel.name);
     let fields: Vec<&str> = channels.chain(carried).collect();
     Pairs::of(|header| {
         let defaults = Header::default();
@@ -187,11 +183,7 @@ pub(super) fn constants_with<'a, S: State>(
 
 /// Writes the frontier as a list of names; a dispatch is a map. Encoded by hand, since every record contains
 /// it.
-fn write_frontier<S: State>(
-    bytes: &mut Vec<u8>,
-    core: &RunGraph<S>,
-    frontier: &Frontier,
-) -> Result<(), Error> {
+fn write_frontier(bytes: &mut Vec<u8>, core: &RunGraph, frontier: &Frontier) -> Result<(), Error> {
     // Writing to a Vec does not fail.
     match frontier.len() {
         few @ 0..16 => bytes.push(0x90 | few as u8),
@@ -216,7 +208,7 @@ fn write_frontier<S: State>(
     Ok(())
 }
 
-fn stored_joins<S: State>(core: &RunGraph<S>, joins: &Joins) -> Vec<StoredJoin> {
+fn stored_joins(core: &RunGraph, joins: &Joins) -> Vec<StoredJoin> {
     let name = |node: &u32| core.name(*node).to_owned();
     let open = joins.open(&core.topology).map(|round| StoredJoin {
         sources: round.join.sources.iter().map(name).collect(),

@@ -2,7 +2,6 @@
 
 use crate::engine::journal::Commit;
 use crate::record::header::Header;
-use crate::state::State;
 
 /// The contents of the head that the next record may leave out, or must overwrite.
 #[derive(Default)]
@@ -44,7 +43,7 @@ impl HeadNotes {
     }
 
     /// The commit is the head now. `whole`: it contains all edits of the run.
-    pub(super) fn stored<S: State>(&mut self, commit: &Commit<'_, S>, whole: bool) {
+    pub(super) fn stored(&mut self, commit: &Commit<'_>, whole: bool) {
         let position = commit.position;
         self.foreign_edits = false;
         self.edits = position.graph.log().len();

@@ -9,7 +9,6 @@ use futures_util::future::BoxFuture;
 
 use crate::engine::journal::Journal;
 use crate::error::Error;
-use crate::state::State;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer};
 
 /// Removes the checkpoints of the run's thread that its policy does not keep. Returns the number of those
@@ -43,7 +42,7 @@ impl Pruning {
     }
 }
 
-impl<S: State> Journal<S> {
+impl Journal {
     /// Prunes the thread from now on.
     pub(crate) fn prune_with(&mut self, mut pruning: Pruning) {
         pruning.due = Some(self.next_id().step.saturating_add(pruning.stride));

@@ -33,7 +33,7 @@ pub(crate) struct DeferredCommit {
     pub(in crate::engine) halt: Vec<String>,
 }
 
-impl<S: State> Journal<S> {
+impl Journal {
     /// Defers all commits and writes until [`end_waiting`](Self::end_waiting).
     ///
     /// Task ids are derived from the head, which does not change meanwhile. If they name runs inside tasks,

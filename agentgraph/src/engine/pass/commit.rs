@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::dependency::outputs::Outputs;
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
 use crate::engine::halt::Cutoff;
 use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::once::put_writes;
-use crate::engine::pass::{Pass, not_run};
+use crate::engine::pass::{Pass, not_run, outputs, outputs_mut};
 use crate::engine::running_tasks::await_while_running;
 use crate::engine::step_results::sessions_write;
 use crate::engine::stored::once_write;
@@ -18,7 +17,7 @@ use crate::failure::Failure;
 use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 
-impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
     pub(super) async fn end(mut self, cut: Option<Cutoff>) -> Result<Pause, Error> {
         let late: Vec<String> =
             self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
@@ -58,7 +57,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
     /// Reports the nodes that did not run.
     fn report(&mut self) {
         let missed = self.desk.pass().plan.missed();
-        let outputs = Arc::make_mut(&mut self.run.position.state);
+        let outputs = outputs_mut::<O, S>(&mut self.run.position.state);
         let limit = self.stopped == Some(StopReason::Limit);
         let unfinished = if limit { NotRunReason::Limit } else { NotRunReason::Unfinished };
         outputs.report.not_run = not_run(outputs, missed, Some(&unfinished));
@@ -68,8 +67,12 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
     async fn commit(&mut self) -> Result<Pause, Error> {
         let waits = |missed: &&NotRun| matches!(missed.reason, NotRunReason::WaitsFor(_));
         if self.wiring.must_be_complete {
-            let waiting: Vec<String> =
-                self.run.position.state.not_run().iter().filter(waits).map(ToString::to_string).collect();
+            let waiting: Vec<String> = outputs::<O, S>(&self.run.position.state)
+                .not_run()
+                .iter()
+                .filter(waits)
+                .map(ToString::to_string)
+                .collect();
             if !waiting.is_empty() {
                 self.run.end_waiting().await?;
                 self.store().await?;

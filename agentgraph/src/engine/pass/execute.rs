@@ -6,21 +6,20 @@ use std::task::{Context, Poll};
 use crate::context::TaskRequest;
 use crate::dependency::deps::{Deps, HeldOutput, Slot};
 use crate::dependency::node::{CallKind, begin};
-use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::WiredNode;
 use crate::dependency::{Output, PassInput};
 use crate::engine::host::TaskRunner;
-use crate::engine::pass::Pass;
+use crate::engine::pass::{Pass, outputs, outputs_mut};
 use crate::engine::running_tasks::RunningTask;
 use crate::error::{BoxError, Error};
 use crate::extract::Task;
-use crate::node::{ErasedNode, NodeFuture};
+use crate::node::NodeFuture;
 use crate::panic::NodePanic;
 use crate::policy::{CatchPanic, call_with_policies, guarded, invoke, invoke_in_span};
 use crate::run::event::EventKind;
-use crate::step::Step;
+use crate::typed::AnyState;
 
-impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
     /// Starts a node, or takes its last output if it is skipped.
     pub(super) fn start(&mut self, node: u32, cx: &mut Context<'_>) -> Result<(), Error> {
         let index = self.started;
@@ -38,10 +37,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         }
         self.recall(index, node);
         match self.entry(request) {
-            Invocation::Plain(output) => {
-                let result = output.map(|output| Step::Update(OutputsUpdate::own(output)));
-                self.ended(request, result)
-            }
+            Invocation::Plain(output) => self.returned(request, output.map(Some)),
             Invocation::Entry(entry) if entry.kind() == CallKind::Async || self.is_on_host() => {
                 let future = self.call(&entry, request);
                 let polled = guarded(|_| {
@@ -62,7 +58,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
             }
             Invocation::Entry(entry) => {
                 let output = self.call_now(&entry, request);
-                self.ended(request, output.map(|output| Step::Update(OutputsUpdate::own(output))))
+                self.returned(request, output.map(Some))
             }
         }
     }
@@ -81,7 +77,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         let Some(events) = &self.run.listeners.events else { return };
         events.enter(request, self.task_id(request.node), request.index);
         if let Some(at) = (request.node as usize).checked_sub(self.wiring.names.len()) {
-            events.name(request, Arc::clone(&self.run.position.state.temporary[at]));
+            events.name(request, Arc::clone(&outputs::<O, S>(&self.run.position.state).temporary[at]));
         }
         if events.views().tasks {
             let node = self.name(request.node).to_owned();
@@ -115,7 +111,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         if entry.kind() != CallKind::Plain || self.is_on_host() {
             return Invocation::Entry(entry.clone());
         }
-        let outputs = &*self.run.position.state;
+        let outputs = outputs::<O, S>(&self.run.position.state);
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
         Invocation::Plain(self.now(request, || entry.call.call_now(deps, None)))
     }
@@ -130,7 +126,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
     }
 
     fn call_now(&self, entry: &WiredNode<O, S>, request: TaskRequest) -> Result<O, BoxError> {
-        let outputs = &*self.run.position.state;
+        let outputs = outputs::<O, S>(&self.run.position.state);
         let task =
             Task { state: &self.view, shared: &self.run.runtime.shared, request, input: None, failure: None };
         let deps = Deps::borrowed(outputs.all_names(), &outputs.slots, &self.sources);
@@ -146,22 +142,29 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
     }
 
     /// Makes the future of an async node, which owns the outputs that it depends on.
-    fn call(&mut self, entry: &WiredNode<O, S>, request: TaskRequest) -> NodeFuture<Outputs<O, S>> {
+    fn call(&mut self, entry: &WiredNode<O, S>, request: TaskRequest) -> NodeFuture<AnyState> {
         let held = self.held();
         if self.is_on_host() {
             return self.send(entry, request, held);
         }
-        let view = Arc::new(self.run.position.state.view(held, &self.desk));
+        let view = Arc::new(outputs::<O, S>(&self.run.position.state).view(held, &self.desk));
         let task =
             Task { state: &view, shared: &self.run.runtime.shared, request, input: None, failure: None };
         let spans = self.run.listeners.spans.as_ref();
         let traced = spans.is_some();
-        let call = || match &entry.policies {
-            None if traced => invoke_in_span(&*entry.call, &task),
-            None => invoke(&*entry.call, &task),
-            Some(policies) => {
-                let node = Arc::clone(&entry.call) as Arc<dyn ErasedNode<Outputs<O, S>>>;
-                call_with_policies(node, Arc::clone(policies), &task, traced)
+        let call = || {
+            if entry.policies.is_none() && !traced && !task.shared.hears_messages {
+                return entry.call.call_any(&task);
+            }
+            let view = Arc::new(AnyState::new(Arc::clone(&view)));
+            let Task { shared, request, input, failure, .. } = task;
+            let task = Task { state: &view, shared, request, input, failure };
+            match &entry.policies {
+                None if traced => invoke_in_span(&*entry.any, &task),
+                None => invoke(&*entry.any, &task),
+                Some(policies) => {
+                    call_with_policies(Arc::clone(&entry.any), Arc::clone(policies), &task, traced)
+                }
             }
         };
         let called = guarded(|_| match spans {
@@ -176,7 +179,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         if self.sources.is_empty() {
             return None;
         }
-        let outputs = Arc::make_mut(&mut self.run.position.state);
+        let outputs = outputs_mut::<O, S>(&mut self.run.position.state);
         let sources = self.sources.iter().filter_map(|source| {
             let output = outputs.slots.get_mut(*source as usize).and_then(Slot::share)?;
             let name = outputs.shared_name(*source)?;

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::context::TaskRequest;
 use crate::dependency::deps::HeldOutput;
 use crate::dependency::edits::{PassDesk, Transaction};
-use crate::dependency::outputs::{OutputTable, Outputs, OutputsUpdate};
+use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::{WiredNode, Wiring};
 use crate::dependency::{Output, PassInput};
 use crate::engine::driver::FarNode;
 use crate::engine::host::{SentNode, TaskRunner};
 use crate::engine::load::graph_changed;
-use crate::engine::pass::Pass;
+use crate::engine::pass::{Pass, outputs};
 use crate::engine::stored::{from_bytes, to_bytes};
 use crate::error::{Code, Error, OwnError};
 use crate::extract::Task;
@@ -22,8 +22,8 @@ use crate::node::NodeFuture;
 use crate::node::host::{EncodedState, TaskCall, TaskDetails};
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
-use crate::state::State;
 use crate::step::Step;
+use crate::typed::{AnySchema, AnyState, AnyUpdate, Seen};
 use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::fold::{Folded, Value};
 use agentgraph_checkpoint::{CheckpointId, Place};
@@ -37,19 +37,20 @@ struct PassView {
     outputs: Bytes,
 }
 
-impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
     /// Sends a node to the host of the run.
     pub(super) fn send(
         &mut self,
         entry: &WiredNode<O, S>,
         request: TaskRequest,
         held: Option<Arc<[HeldOutput<O>]>>,
-    ) -> NodeFuture<Outputs<O, S>> {
+    ) -> NodeFuture<AnyState> {
         let state = self.encoded_view(held.as_deref().unwrap_or_default());
         let Some(host) = self.run.runtime.runner.as_host() else {
             return Box::pin(std::future::ready(Err(OwnError(no_host()).into())));
         };
-        let view = Arc::new(self.run.position.state.view(held, &self.desk));
+        let view = outputs::<O, S>(&self.run.position.state).view(held, &self.desk);
+        let view = Arc::new(AnyState::new(Arc::new(view)));
         let task =
             Task { state: &view, shared: &self.run.runtime.shared, request, input: None, failure: None };
         let policies = entry.policies.as_deref();
@@ -63,7 +64,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         let call = || {
             let sent = host
                 .send_node(&self.run.position.graph.schema, &task, node, || Ok((state?, self.progress())));
-            Box::pin(async move { sent.await.map(own_output) }) as NodeFuture<Outputs<O, S>>
+            Box::pin(async move { sent.await.map(own_output::<O, S>) }) as NodeFuture<AnyState>
         };
         match &self.run.listeners.spans {
             None => call(),
@@ -82,13 +83,13 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         let (codec, schema) = (host.codec(), &self.run.position.graph.schema);
         let outputs = held.iter().map(|(name, output)| (Arc::clone(name), Arc::clone(output))).collect();
         let outputs = OutputsUpdate { outputs, ..OutputsUpdate::default() };
-        let mut input = DeltaWriter::new(Outputs::<O, S>::channels(schema).len());
+        let mut input = DeltaWriter::new(schema.channels().len());
         input.begin(CheckpointId::default());
         // The view has no edits of before the pass: they are sent as edits of the graph.
-        (codec.record_channel)(&self.view, schema, self.wiring.names.len(), &mut input)?;
+        (codec.record_channel)(Seen::of(&*self.view), schema, self.wiring.names.len(), &mut input)?;
         let view = PassView {
             input: Bytes(input.bytes().to_vec()),
-            outputs: Bytes((codec.encode_update)(schema, &outputs)?),
+            outputs: Bytes((codec.encode_update)(schema, &AnyUpdate::new::<Outputs<O, S>>(outputs))?),
         };
         let state = EncodedState::new(&to_bytes(&view)?);
         self.sent = Some((self.sources.clone(), state.clone()));
@@ -97,7 +98,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
 
     /// The progress of the pass, against which the edits of a node are checked.
     fn progress(&self) -> TaskDetails {
-        let outputs = &self.run.position.state;
+        let outputs = outputs::<O, S>(&self.run.position.state);
         let kept = self.wiring.names.iter().zip(outputs.kept());
         TaskDetails {
             edits: outputs.edits.clone(),
@@ -115,34 +116,33 @@ fn no_host() -> Error {
 }
 
 /// The output of a node on a host, as that of a node in this process.
-fn own_output<O: Output, S: PassInput>(step: Step<Outputs<O, S>>) -> Step<Outputs<O, S>> {
-    match step {
-        Step::Update(mut update) if update.own.is_none() => {
-            let output = update.outputs.pop().map(|(_, output)| Arc::unwrap_or_clone(output));
-            Step::Update(OutputsUpdate { own: output, ..update })
-        }
-        step => step,
+fn own_output<O: Output, S: PassInput>(step: Step<AnyState>) -> Step<AnyState> {
+    let Step::Update(update) = step else { return step };
+    let mut update = update.into_update::<Outputs<O, S>>();
+    if update.own.is_none() {
+        update.own = update.outputs.pop().map(|(_, output)| Arc::unwrap_or_clone(output));
     }
+    Step::Update(AnyUpdate::new::<Outputs<O, S>>(update))
 }
 
 /// The node that a call names, with the outputs that it reads and the graph that it edits.
 pub(super) fn far_node<O: Output, S: PassInput>(
     wiring: Arc<Wiring<O, S>>,
-    codec: &Codec<Outputs<O, S>>,
-    schema: &OutputTable,
+    codec: &Codec,
+    schema: &AnySchema,
     call: &TaskCall,
     details: &TaskDetails,
-) -> Result<FarNode<Outputs<O, S>>, Error> {
+) -> Result<FarNode, Error> {
     let view: PassView = from_bytes(call.state_needed()?).map_err(damaged)?;
-    let mut outputs = Outputs::initial(schema);
+    let mut state = schema.initial();
     let channel = wiring.names.len();
     let mut folded = Folded::default();
     let unreadable = |problem: String| damaged(Error::new(Code::Host, problem));
     folded.apply(&view.input.0, None).map_err(|error| unreadable(error.to_string()))?;
     if let Value::Bytes(input) = folded.value(channel).map_err(|error| unreadable(error.to_string()))? {
-        (codec.restore_channel)(&mut outputs, schema, channel, &input)?;
+        (codec.restore_channel)(&mut state, schema, channel, &input)?;
     }
-    let held = (codec.decode_update)(schema, &view.outputs.0)?.outputs;
+    let held = (codec.decode_update)(schema, &view.outputs.0)?.into_update::<Outputs<O, S>>().outputs;
     let held = (!held.is_empty()).then(|| Arc::from(held));
 
     let (desk, node) = far_desk(&wiring, call, details)?;
@@ -156,8 +156,8 @@ pub(super) fn far_node<O: Output, S: PassInput>(
     let desk = Arc::new(desk);
     Ok(FarNode {
         node,
-        state: Arc::new(outputs.view(held, &desk)),
-        call: entry.call,
+        state: Arc::new(AnyState::new(Arc::new(outputs::<O, S>(&state).view(held, &desk)))),
+        call: entry.any,
         policies: entry.policies,
         desk,
     })

@@ -9,36 +9,43 @@ use crate::dependency::{Output, PassInput};
 use crate::engine::executor::{NoOutput, bad_answer_to, log_voided, node_error};
 use crate::engine::failures::{error_write, no_error};
 use crate::engine::host::TaskRunner;
-use crate::engine::pass::{DroppedEdits, GraphEdit, Pass};
+use crate::engine::pass::{DroppedEdits, GraphEdit, Pass, outputs_mut};
 use crate::engine::question_writes::{asks_writes, refusal_writes};
 use crate::engine::stored::{StoredStep, StoredTurn};
-use crate::error::Error;
+use crate::error::{BoxError, Error};
 use crate::extract::Snapshot;
 use crate::node::NodeResult;
 use crate::record::bytes::Bytes;
 use crate::run::event::EventKind;
 use crate::step::Step;
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{Interrupt, TaskEnd};
 use agentgraph_checkpoint::PendingWrite;
 use agentgraph_checkpoint::header::StoredMemories;
 
-impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
     /// Judges the result of a node. The control cell is read first: a task that has asked waits, whatever it
     /// returned.
-    pub(super) fn ended(
+    pub(super) fn ended(&mut self, request: TaskRequest, result: NodeResult<AnyState>) -> Result<(), Error> {
+        // A node of a dependency graph returns no other step.
+        let output = result.map(|step| match step {
+            Step::Update(update) => update.into_update::<Outputs<O, S>>().own,
+            _ => None,
+        });
+        self.returned(request, output)
+    }
+
+    /// [`ended`](Self::ended) for a node whose output did not go through the engine.
+    pub(super) fn returned(
         &mut self,
         request: TaskRequest,
-        result: NodeResult<Outputs<O, S>>,
+        result: Result<Option<O>, BoxError>,
     ) -> Result<(), Error> {
         let control = &self.run.runtime.shared.control;
         let request = TaskRequest { attempt: control.attempts(request.index), ..request };
         let standing = if control.in_use() { control.verdict(request.index) } else { None };
         match (standing, result) {
-            (None, Ok(Step::Update(OutputsUpdate { own: Some(output), .. }))) => {
-                self.finish(request, Some(output))
-            }
-            // A node of a dependency graph returns no other step.
-            (None, Ok(_)) => self.finish(request, None),
+            (None, Ok(output)) => self.finish(request, output),
             (None, Err(error)) => {
                 let error = node_error(error).at_node(self.name(request.node)).on_attempt(request.attempt);
                 self.not_done(request, NoOutput::Failed(error))
@@ -138,7 +145,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         let (edits, dropped) = self.settle(request);
         let skipped = output.is_none();
         if self.run.records.journal.is_none() && self.run.listeners.events.is_none() {
-            let outputs = Arc::make_mut(&mut self.run.position.state);
+            let outputs = outputs_mut::<O, S>(&mut self.run.position.state);
             if let Some(output) = output {
                 outputs.slots[node as usize] = Slot::Own(output);
             }
@@ -190,7 +197,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().edits) {
             events.push_of(request, EventKind::EditDropped(dropped.clone()));
         }
-        Arc::make_mut(&mut self.run.position.state).report.dropped.push(dropped);
+        outputs_mut::<O, S>(&mut self.run.position.state).report.dropped.push(dropped);
     }
 
     /// The record of a finished node.
@@ -215,6 +222,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         };
         if let (Some(output), Some(journal)) = (output, &self.run.records.journal) {
             let update = OutputsUpdate::output(name.into(), Arc::clone(output));
+            let update = AnyUpdate::new::<Outputs<O, S>>(update);
             let encoded = (journal.codec().encode_update)(&self.run.position.graph.schema, &update);
             step.update = Some(Bytes(encoded.map_err(|error| Error::from(error).at_node(name))?));
         }
@@ -224,14 +232,16 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
     /// Keeps the output of a finished node, and releases its dependents.
     pub(super) fn keep(&mut self, node: u32, output: Option<Arc<O>>) -> Result<(), Error> {
         let is_temporary = node as usize >= self.wiring.names.len();
-        let outputs = Arc::make_mut(&mut self.run.position.state);
         match (output, &mut self.run.records.journal) {
             (Some(output), Some(journal)) if !is_temporary => {
                 let update = OutputsUpdate::output(Arc::clone(&self.wiring.names[node as usize]), output);
                 let (codec, delta) = journal.recorder();
-                (codec.apply_recorded)(outputs, &self.run.position.graph.schema, update, delta)?;
+                let update = AnyUpdate::new::<Outputs<O, S>>(update);
+                let state = Arc::make_mut(&mut self.run.position.state);
+                (codec.apply_recorded)(state, &self.run.position.graph.schema, update, delta)?;
             }
             (output, _) => {
+                let outputs = outputs_mut::<O, S>(&mut self.run.position.state);
                 if let Some(output) = output {
                     outputs.slots[node as usize] = Slot::Shared(output);
                 }
@@ -250,6 +260,7 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().updates) {
             let node = self.name(request.node).to_owned();
             let update = output.map(|output| OutputsUpdate::output(node.as_str().into(), Arc::clone(output)));
+            let update = update.map(AnyUpdate::new::<Outputs<O, S>>);
             events.push_of(request, EventKind::Update { node, update });
         }
         self.announce_end(request, || if skipped { TaskEnd::Skipped } else { TaskEnd::Done });
@@ -267,12 +278,14 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
 
     /// Writes the report of a finished pass into its record.
     pub(super) fn record_report(&mut self) -> Result<(), Error> {
-        let outputs = Arc::make_mut(&mut self.run.position.state);
+        let outputs = outputs_mut::<O, S>(&mut self.run.position.state);
         let report = Some(Box::new(outputs.report.clone()));
         let update = OutputsUpdate { report, ..OutputsUpdate::default() };
         if let Some(journal) = &mut self.run.records.journal {
             let (codec, delta) = journal.recorder();
-            (codec.apply_recorded)(outputs, &self.run.position.graph.schema, update, delta)?;
+            let update = AnyUpdate::new::<Outputs<O, S>>(update);
+            let state = Arc::make_mut(&mut self.run.position.state);
+            (codec.apply_recorded)(state, &self.run.position.graph.schema, update, delta)?;
         }
         Ok(())
     }

@@ -5,16 +5,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::dependency::edits::{Op, PassDesk, SettledEdits, Transaction};
-use crate::dependency::outputs::Outputs;
+use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::plan::Status;
 use crate::dependency::{Output, PassInput};
 use crate::engine::host::TaskRunner;
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{finished_step, graph_changed};
-use crate::engine::pass::{Pass, nodes_added};
+use crate::engine::pass::{Pass, nodes_added, outputs, outputs_mut};
 use crate::engine::stored::{StoredStep, StoredTurn};
 use crate::error::{Code, Error};
-use crate::state::State;
 use crate::step::Step;
 use crate::words::Interrupt;
 use agentgraph_checkpoint::{Place, TaskId};
@@ -106,7 +105,7 @@ impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
     }
 }
 
-impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
     /// Applies the results of earlier calls.
     pub(super) fn go_through(&mut self) -> Result<(), Error> {
         let left_over = std::mem::take(&mut self.run.inheritance.left_over);
@@ -130,15 +129,15 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         let desk = Arc::clone(&self.desk);
         let thread = self.run.runtime.shared.thread.clone();
         let mut again = PassReplay::new(&desk, thread.as_deref().unwrap_or_default(), &asked);
-        let made = again.begin(&self.run.position.state.before);
+        let made = again.begin(&outputs::<O, S>(&self.run.position.state).before);
         if !made.added.is_empty() {
-            nodes_added(Arc::make_mut(&mut self.run.position.state), made.added);
+            nodes_added(outputs_mut::<O, S>(&mut self.run.position.state), made.added);
         }
         for (turn, result) in done {
             let Some((node, made)) = again.turn(&turn)? else { continue };
             self.edited(made);
             if let Some(dropped) = turn.dropped {
-                Arc::make_mut(&mut self.run.position.state).report.dropped.push(dropped.into());
+                outputs_mut::<O, S>(&mut self.run.position.state).report.dropped.push(dropped.into());
             }
             self.done = turn.place;
             let update = self.stored_update(&result)?;
@@ -186,10 +185,10 @@ impl<O: Output, S: PassInput, R: TaskRunner<Outputs<O, S>>> Pass<'_, O, S, R> {
         sources
     }
 
-    fn stored_update(&self, result: &[u8]) -> Result<Option<<Outputs<O, S> as State>::Update>, Error> {
+    fn stored_update(&self, result: &[u8]) -> Result<Option<OutputsUpdate<O, S>>, Error> {
         let Some(journal) = &self.run.records.journal else { return Ok(None) };
         match finished_step(&self.run.position.graph, journal.codec(), journal.thread(), result)?.0 {
-            Step::Update(update) => Ok(Some(update)),
+            Step::Update(update) => Ok(Some(update.into_update::<Outputs<O, S>>())),
             _ => Ok(None),
         }
     }

@@ -4,10 +4,9 @@ use crate::engine::host::TaskRunner;
 use crate::engine::stored::reported_stops_write;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, StoredStop};
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// The reason to end the call between two supersteps. Static interrupts come before the limit and the
     /// token: a later call goes past them, so the caller must have been told.
     #[inline]

@@ -10,11 +10,10 @@ use crate::engine::step_results::{failure_write, id_of, result_write, sessions_w
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
-use crate::state::State;
 use crate::words::Interrupt;
 use agentgraph_checkpoint::TaskId;
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Stores the remains of a superstep that cannot be committed, then returns the reason.
     pub(super) async fn pause(&mut self) -> Result<Pause, Error> {
         self.end_waiting().await?;

@@ -17,30 +17,30 @@ use crate::engine::task_id::StepPlace;
 use crate::engine::task_output::{TaskOutput, node_to_act_as, resolve};
 use crate::error::Error;
 use crate::record::header::StoredStuck;
-use crate::state::State;
+use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, Source};
 
 /// A task of the superstep that an edit ends.
-struct MergedTask<S: State> {
+struct MergedTask {
     node: u32,
     /// The dispatch, if the task is one.
     dispatch: Option<Dispatched>,
     /// The handover to a handler, if the task failed.
     handled: Option<Handover>,
-    done: TaskOutput<S>,
+    done: TaskOutput,
     /// The positions of memories after its calls.
     memories: StoredMemories,
     /// The stuck joins of the subgraphs that it called.
     stuck: Vec<StoredStuck>,
 }
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Ends the open superstep as if these nodes had returned the updates. Its finished tasks are merged with
     /// them, since they are never run again. Unfinished tasks are given up.
     pub(in crate::engine) async fn edit_as(
         &mut self,
-        writers: Vec<(Cow<'static, str>, S::Update)>,
+        writers: Vec<(Cow<'static, str>, AnyUpdate)>,
         behind: Option<EditedTasks<'_>>,
     ) -> Result<(), Error> {
         let mut edits = Vec::with_capacity(writers.len());
@@ -93,7 +93,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     /// The finished tasks of the edited superstep, in task order.
-    fn take_finished_tasks(&mut self, behind: Option<EditedTasks<'_>>) -> Result<Vec<MergedTask<S>>, Error> {
+    fn take_finished_tasks(&mut self, behind: Option<EditedTasks<'_>>) -> Result<Vec<MergedTask>, Error> {
         let (Some(EditedTasks { place, .. }), Some(journal)) = (behind, &self.records.journal) else {
             return Ok(Vec::new());
         };
@@ -124,7 +124,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(in crate::engine) fn finished_updates(
         &mut self,
         behind: Option<EditedTasks<'_>>,
-    ) -> Result<Vec<S::Update>, Error> {
+    ) -> Result<Vec<AnyUpdate>, Error> {
         let mut done = Vec::new();
         for (index, task) in (0..).zip(self.take_finished_tasks(behind)?) {
             self.note_memories(index, task.memories);

@@ -20,14 +20,14 @@ use crate::error::Error;
 use crate::extract::Task;
 use crate::node::NodeResult;
 use crate::policy::{CatchPanic, guarded};
-use crate::state::State;
 use crate::step::Step;
+use crate::typed::AnyState;
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Starts the only task of a superstep, and merges its result if it is ready. One poll without an async
     /// function of its own, which would cost more than the rest of it.
     #[inline]
-    pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
+    pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Progress, Error> {
         let started = guarded(|guard| {
             let (_, input) = self.position.frontier.task(0);
             let request = self.single_request(node);
@@ -54,7 +54,7 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     }
 
     #[inline]
-    pub(super) fn end_single(&mut self, node: u32, result: NodeResult<S>) -> Result<Progress<S>, Error> {
+    pub(super) fn end_single(&mut self, node: u32, result: NodeResult<AnyState>) -> Result<Progress, Error> {
         let plain = !self.runtime.shared.control.in_use()
             && self.listeners.events.is_none()
             && self.listeners.spans.is_none()
@@ -75,8 +75,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     /// steps are stored while it continues.
     pub(super) async fn wait_for_stored_single(
         &mut self,
-        mut task: CatchPanic<S>,
-    ) -> Result<Result<NodeResult<S>, Cutoff>, Error> {
+        mut task: CatchPanic,
+    ) -> Result<Result<NodeResult<AnyState>, Cutoff>, Error> {
         loop {
             let ended = or_unstored(&self.runtime.shared.control, &mut task);
             let ended = match &mut self.listeners.halt {
@@ -100,8 +100,8 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
     pub(super) fn end_single_slowly(
         &mut self,
         node: u32,
-        result: NodeResult<S>,
-    ) -> Result<Progress<S>, Error> {
+        result: NodeResult<AnyState>,
+    ) -> Result<Progress, Error> {
         match self.executor().end(self.single_request(node), result) {
             Ok(done) => {
                 self.merge_single(node, done)?;

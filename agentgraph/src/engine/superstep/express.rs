@@ -1,39 +1,22 @@
-//! Supersteps of one task each, in a run without listeners and store: many of them in one poll.
+//! Supersteps of one task each, in a run without listeners and store: many of them in one poll of the shell.
 //!
 //! [`Loop::is_express`] checks once everything that cannot change during the run. A task that is pending or
 //! returns anything but an update goes back to the general loop, which handles all cases; so every decision
-//! here is the same as there.
+//! there is the same as here.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::Context;
 
-use crate::context::{TaskOrigin, TaskRequest};
+use crate::engine::Loop;
 use crate::engine::host::TaskRunner;
 use crate::engine::merge::Merge;
-use crate::engine::position::Position;
 use crate::engine::recorder::Recorder;
-use crate::engine::runtime::TaskRuntime;
 use crate::engine::superstep::Progress;
-use crate::engine::{Loop, STEPS_WITHOUT_YIELD};
 use crate::error::Error;
-use crate::extract::Task;
-use crate::node::NodeResult;
-use crate::policy::{CatchPanic, guarded};
-use crate::state::State;
-use crate::step::Step;
+use crate::policy::CatchPanic;
+use crate::typed::{ExpressExit, ExpressParts};
 
-/// The reason why the express path ends.
-enum Exit<S: State> {
-    /// At a boundary between two supersteps.
-    Boundary,
-    /// The task of a superstep was pending at its first poll.
-    Pending(u32, CatchPanic<S>),
-    /// The task returned something other than an update.
-    Ended(u32, NodeResult<S>),
-}
-
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Whether a superstep of one task has nothing to check but the task.
     pub(super) fn is_express(&self) -> bool {
         let watched = self.listeners.events.is_some()
@@ -46,66 +29,34 @@ impl<S: State, R: TaskRunner<S>> Loop<S, R> {
         let core = &self.position.graph;
         let special = core.breaks.is_some() || core.has_graphs || core.has_ephemeral;
         let late = core.topology.times_joins || !core.topology.deferred.is_empty();
-        !(watched || kept || special || late)
+        let far = self.runtime.runner.as_host().is_some() || core.express.is_none();
+        !(watched || kept || special || late || far)
     }
 
     /// Continues as long as each superstep is one task that is ready and returns an update.
-    pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Progress<S>, Error> {
-        match self.ready_steps(cx)? {
-            Exit::Boundary => Ok(Progress::Boundary),
-            Exit::Pending(node, task) => Ok(Progress::Pending(node, task)),
-            Exit::Ended(node, result) => self.end_single(node, result),
-        }
-    }
-
-    fn ready_steps(&mut self, cx: &mut Context<'_>) -> Result<Exit<S>, Error> {
-        let Loop { position, runtime, buffers, .. } = self;
-        let Position { graph: core, state, frontier, joins, step: at, merged, merging, .. } = position;
-        let TaskRuntime { runner, shared, .. } = &*runtime;
-        let core = &*core;
-        let mut merge = Merge {
-            core,
-            joins,
-            next: frontier,
+    pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Progress, Error> {
+        let Some(express) = self.position.graph.express.clone() else { return Ok(Progress::Boundary) };
+        let position = &mut self.position;
+        let merge = Merge {
+            core: &position.graph,
+            joins: &mut position.joins,
+            next: &mut position.frontier,
             recorder: Recorder::Nowhere,
-            gotos: &mut buffers.gotos,
-            merging,
+            gotos: &mut self.buffers.gotos,
+            merging: &mut position.merging,
             now: 0,
         };
-        let mut called = 0;
-        let gone = guarded(|guard| {
-            loop {
-                let step = *at + 1;
-                let ([node], []) = (&merge.next.pulled[..], &merge.next.dispatched[..]) else { break };
-                let node = *node;
-                let stops = step > shared.max_supersteps || shared.drains.load(Ordering::Acquire);
-                if stops || step.is_multiple_of(STEPS_WITHOUT_YIELD) {
-                    break;
-                }
-                *at = step;
-                called = node;
-                shared.control.begin_step(step);
-                guard.lower();
-                let origin = TaskOrigin::unstored(step);
-                let request = TaskRequest { step, node, index: 0, attempt: 1, handles: false, origin };
-                let task = Task { state, shared, request, input: None, failure: None };
-                let mut future = runner.call(core, &task);
-                let Poll::Ready(result) = future.as_mut().poll(cx) else {
-                    return Ok(Exit::Pending(node, CatchPanic::of(future)));
-                };
-                drop(future);
-                guard.lift();
-                let exits = core.topology.exits(node);
-                let update = match result {
-                    Ok(Step::Update(update)) if !exits.special && !shared.control.in_use() => update,
-                    other => return Ok(Exit::Ended(node, other)),
-                };
-                merge.only_update(Arc::make_mut(state), (node, exits), update)?;
-                *merge.merging = false;
-                *merged = step;
-            }
-            Ok(Exit::Boundary)
-        });
-        gone.unwrap_or_else(|panicked| Ok(Exit::Ended(called, Err(panicked.into()))))
+        let parts = ExpressParts {
+            merge,
+            state: Arc::make_mut(&mut position.state),
+            shared: &self.runtime.shared,
+            step: &mut position.step,
+            merged: &mut position.merged,
+        };
+        match express.run(parts, cx)? {
+            ExpressExit::Boundary => Ok(Progress::Boundary),
+            ExpressExit::Pending(node, task) => Ok(Progress::Pending(node, CatchPanic::of(task))),
+            ExpressExit::Ended(node, result) => self.end_single(node, result),
+        }
     }
 }

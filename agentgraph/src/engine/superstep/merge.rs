@@ -8,10 +8,9 @@ use crate::engine::recorder::Recorder;
 use crate::engine::task_output::TaskOutput;
 use crate::engine::{Loop, now};
 use crate::error::Error;
-use crate::state::State;
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
-    pub(super) fn merge_single(&mut self, node: u32, done: TaskOutput<S>) -> Result<(), Error> {
+impl<R: TaskRunner> Loop<R> {
+    pub(super) fn merge_single(&mut self, node: u32, done: TaskOutput) -> Result<(), Error> {
         let mut done = [Some(done)];
         let keeps = self.outputs_to_keep(|_| node, &done)?;
         self.stage_edits(|_, _| node, &mut done);

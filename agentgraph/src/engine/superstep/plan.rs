@@ -13,10 +13,9 @@ use crate::engine::stored::memories_of;
 use crate::engine::task_id::StepPlace;
 use crate::engine::task_output::resolve;
 use crate::error::Error;
-use crate::state::State;
 use agentgraph_checkpoint::RunId;
 
-impl<S: State, R: TaskRunner<S>> Loop<S, R> {
+impl<R: TaskRunner> Loop<R> {
     /// Applies the remains of earlier calls, and returns the tasks to run: those that are neither finished
     /// nor waiting for an answer. `None` means all tasks.
     pub(super) fn take_left_over(&mut self) -> Result<Option<Vec<u32>>, Error> {

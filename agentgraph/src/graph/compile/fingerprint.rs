@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::shape::Shape;
 use crate::node::inner::AnyGraph;
-use crate::state::State;
+use crate::typed::AnySchema;
 
 impl Shape {
     /// SHA-256, cut to 128 bits, over lines of text sorted by themselves, so that the order of the builder's
@@ -14,11 +14,7 @@ impl Shape {
     /// `branch A -> B`, `discipline eager`, `error A -> B`, `graph N F M` (a subgraph's fingerprint and
     /// memory), `deferred N`, `limit N`, `template N`, `keeps N`, `channel N R L`. Names are written with
     /// their length before them, so that no two graphs give one text.
-    pub(super) fn fingerprint<S: State>(
-        &self,
-        schema: &S::Schema,
-        graphs: &[Option<Arc<dyn AnyGraph>>],
-    ) -> String {
+    pub(super) fn fingerprint(&self, schema: &AnySchema, graphs: &[Option<Arc<dyn AnyGraph>>]) -> String {
         let name = |id: u32| {
             let name = self.names.name(id);
             format!("{}:{name}", name.len())
@@ -62,7 +58,7 @@ impl Shape {
         let keeps = self.keeps_output.iter().enumerate().filter(|(_, keeps)| **keeps);
         lines.extend(keeps.map(|(id, _)| format!("keeps {}", name(id as u32))));
         lines.extend(self.on_limit.map(|id| format!("limit {}", name(id))));
-        lines.extend(S::channels(schema).iter().map(|channel| {
+        lines.extend(schema.channels().iter().map(|channel| {
             let name = &channel.name;
             let reducer = &channel.reducer;
             format!("channel {}:{name} {}:{reducer} {:?}", name.len(), reducer.len(), channel.lifetime)

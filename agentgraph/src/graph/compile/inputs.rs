@@ -5,15 +5,14 @@ use super::resolve::{ResolvedEdge, RouteShape};
 use crate::extract::RequirementKind;
 use crate::graph::problem::ProblemKind;
 use crate::graph::{CodePlace, DeclaredNode};
-use crate::state::State;
 
 /// Adds a problem for each call that leads to a node without the input that the node takes.
 ///
 /// A `branch` and a command may dispatch, so their targets are unknown here. A handler reads the input of the
 /// failed task, which is unknown too.
-pub(super) fn check_inputs<S: State>(
+pub(super) fn check_inputs(
     names: &Names,
-    nodes: &[DeclaredNode<S>],
+    nodes: &[DeclaredNode],
     (edges, routes, on_limit): (&[ResolvedEdge], &[RouteShape], Option<(u32, CodePlace)>),
     problems: &mut Problems,
 ) {

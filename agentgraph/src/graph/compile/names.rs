@@ -7,7 +7,6 @@ use crate::error::nearest;
 use crate::graph::problem::{Problem, ProblemKind};
 use crate::graph::topology::END_ID;
 use crate::graph::{CodePlace, DeclaredNode};
-use crate::state::State;
 use crate::words::{END, START};
 
 #[derive(Default)]
@@ -71,7 +70,7 @@ impl Names {
     }
 }
 
-pub(super) fn check_nodes<S: State>(nodes: &[DeclaredNode<S>], problems: &mut Problems) -> Names {
+pub(super) fn check_nodes(nodes: &[DeclaredNode], problems: &mut Problems) -> Names {
     let mut names = Names { list: Vec::with_capacity(nodes.len()), ids: HashMap::with_capacity(nodes.len()) };
     for node in nodes {
         let name: Arc<str> = Arc::from(&*node.name);

@@ -8,7 +8,6 @@ use super::shape::Shape;
 use crate::graph::DeclaredNode;
 use crate::graph::problem::{Warning, WarningKind};
 use crate::graph::topology::DeferredOrder;
-use crate::state::State;
 use crate::words::MAX_SUPERSTEPS;
 
 /// A graph whose loops are one *part* each. Parts come after those that they lead to.
@@ -87,11 +86,7 @@ impl Shape {
 
     /// Warns of deferred nodes that lead to each other. Nothing is known of commands without targets, which
     /// have a warning of their own.
-    pub(super) fn loop_warnings<S: State>(
-        &self,
-        nodes: &[DeclaredNode<S>],
-        loops: Vec<Vec<u32>>,
-    ) -> Vec<Warning> {
+    pub(super) fn loop_warnings(&self, nodes: &[DeclaredNode], loops: Vec<Vec<u32>>) -> Vec<Warning> {
         if self.targets.iter().any(|targets| matches!(targets, CommandTargets::Anywhere)) {
             return Vec::new();
         }
@@ -104,7 +99,7 @@ impl Shape {
     }
 
     /// Warns if a path is longer than a call may be. Of a loop one node counts.
-    pub(super) fn chain_warning<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Option<Warning> {
+    pub(super) fn chain_warning(&self, nodes: &[DeclaredNode]) -> Option<Warning> {
         let start = self.names.start() as usize;
         if start as u64 <= MAX_SUPERSTEPS {
             return None;

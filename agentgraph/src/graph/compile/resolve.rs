@@ -10,7 +10,6 @@ use crate::graph::problem::ProblemKind;
 use crate::graph::sources::JoinPolicy;
 use crate::graph::topology::END_ID;
 use crate::graph::{Break, CodePlace, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Sources};
-use crate::state::State;
 
 /// The targets of a node's commands.
 pub(super) enum CommandTargets {
@@ -22,12 +21,12 @@ pub(super) enum CommandTargets {
     Anywhere,
 }
 
-pub(super) fn resolve_command_targets<S: State>(
+pub(super) fn resolve_command_targets(
     names: &Names,
-    nodes: &[DeclaredNode<S>],
+    nodes: &[DeclaredNode],
     problems: &mut Problems,
 ) -> Vec<CommandTargets> {
-    let resolve = |node: &DeclaredNode<S>, problems: &mut Problems| match &node.node.settings.targets {
+    let resolve = |node: &DeclaredNode, problems: &mut Problems| match &node.node.settings.targets {
         None if node.node.settings.commands => CommandTargets::Anywhere,
         None => CommandTargets::None,
         Some(targets) => {
@@ -135,9 +134,9 @@ pub(super) struct RouteShape {
     pub(super) place: CodePlace,
 }
 
-pub(super) fn resolve_routers<S: State>(
+pub(super) fn resolve_routers(
     names: &Names,
-    declared: &[DeclaredRouter<S>],
+    declared: &[DeclaredRouter],
     problems: &mut Problems,
 ) -> Vec<RouteShape> {
     let mut routes = Vec::with_capacity(declared.len());
@@ -184,9 +183,9 @@ pub(super) fn resolve_breaks(
 }
 
 /// The handler of each node's failures. A default handler does not handle its own failures.
-pub(super) fn resolve_handlers<S: State>(
+pub(super) fn resolve_handlers(
     names: &Names,
-    nodes: &[DeclaredNode<S>],
+    nodes: &[DeclaredNode],
     default: Option<u32>,
     problems: &mut Problems,
 ) -> Vec<Option<u32>> {

@@ -14,7 +14,6 @@ use crate::graph::draw::{Drawing, Line, LineKind};
 use crate::graph::problem::{ProblemKind, Warning, WarningKind};
 use crate::graph::topology::{DeferredOrder, END_ID, Exits, JoinShape, Rows, Topology, WIDE};
 use crate::graph::{DeclaredBreak, DeclaredNode};
-use crate::state::State;
 use crate::words::START;
 
 /// A graph whose names are resolved, before it is laid out for running. One field per kind of note of the
@@ -95,7 +94,7 @@ impl Shape {
 
     /// The nodes that were declared detached, and those that are reached only through them; empty if there
     /// are none.
-    pub(super) fn detached<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<bool> {
+    pub(super) fn detached(&self, nodes: &[DeclaredNode]) -> Vec<bool> {
         let declared = |node: usize| nodes.get(node).is_some_and(|node| node.node.settings.detached);
         if !(0..nodes.len()).any(declared) {
             return Vec::new();
@@ -123,7 +122,7 @@ impl Shape {
         (0..nodes.len()).map(detached).collect()
     }
 
-    pub(super) fn warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
+    pub(super) fn warnings(&self, nodes: &[DeclaredNode]) -> Vec<Warning> {
         let mut warnings = self.repeated_routers();
         warnings.extend(self.path_warnings(nodes));
         warnings
@@ -145,7 +144,7 @@ impl Shape {
     }
 
     /// The warnings about what can be reached.
-    fn path_warnings<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Vec<Warning> {
+    fn path_warnings(&self, nodes: &[DeclaredNode]) -> Vec<Warning> {
         let undeclared =
             nodes.iter().zip(&self.targets).find(|(_, targets)| matches!(targets, CommandTargets::Anywhere));
         if let Some((node, _)) = undeclared {
@@ -184,7 +183,7 @@ impl Shape {
         self.handlers.iter().enumerate().filter_map(|(node, handler)| Some((node, (*handler)?)))
     }
 
-    pub(super) fn drawing<S: State>(&self, nodes: &[DeclaredNode<S>]) -> Drawing {
+    pub(super) fn drawing(&self, nodes: &[DeclaredNode]) -> Drawing {
         let mut lines = Vec::new();
         for edge in &self.edges {
             let kind = if edge.is_join() { LineKind::Join } else { LineKind::Edge };
@@ -286,9 +285,9 @@ impl Shape {
     }
 }
 
-pub(super) fn check_detached<S: State>(
+pub(super) fn check_detached(
     shape: &Shape,
-    nodes: &[DeclaredNode<S>],
+    nodes: &[DeclaredNode],
     detached: &[bool],
     breaks: &[DeclaredBreak],
     problems: &mut Problems,

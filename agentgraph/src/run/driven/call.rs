@@ -15,6 +15,7 @@ use crate::policy::Siblings;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::state::{State, StoredState};
+use crate::typed::AnyUpdate;
 use crate::words::{Budget, InterruptId, View, Views};
 
 /// What a caller asks of a thread: a call with its settings, as a serde value without the types of the state.
@@ -301,18 +302,18 @@ impl RunCall {
         &self,
         schema: &S::Schema,
         pass: impl FnOnce(&[u8]) -> Result<S::Update, Error>,
-    ) -> Result<CallRequest<S>, Error> {
+    ) -> Result<CallRequest, Error> {
         Ok(match &self.request {
-            Request::Invoke(update) => CallRequest::Invoke(S::decode_update(schema, &update.0)?),
-            Request::Pass(input) => CallRequest::Invoke(pass(&input.0)?),
+            Request::Invoke(update) => CallRequest::Invoke(any::<S>(S::decode_update(schema, &update.0)?)),
+            Request::Pass(input) => CallRequest::Invoke(any::<S>(pass(&input.0)?)),
             Request::Resume(answer) => CallRequest::Resume(Answers::Bare(answer.clone())),
             Request::ResumeMany(answers) => CallRequest::Resume(Answers::ById(answers.clone())),
             Request::Proceed => CallRequest::Proceed,
-            Request::Edit(edit) => CallRequest::Edit(edit.read(schema)?),
+            Request::Edit(edit) => CallRequest::Edit(edit.read::<S>(schema)?),
         })
     }
 
-    pub(super) fn set_up<S: State>(self, plan: &mut CallPlan<S>) {
+    pub(super) fn set_up(self, plan: &mut CallPlan) {
         let Settings { max_supersteps, max_concurrency, deadline, step_timeout, .. } = self.settings;
         let limits = &mut plan.limits;
         if let Some(steps) = max_supersteps {
@@ -338,8 +339,8 @@ impl RunCall {
 }
 
 impl SentEdit {
-    fn read<S: StoredState>(&self, schema: &S::Schema) -> Result<Edit<S>, Error> {
-        let decoded = |update: &Blob| S::decode_update(schema, &update.0);
+    fn read<S: StoredState>(&self, schema: &S::Schema) -> Result<Edit, Error> {
+        let decoded = |update: &Blob| S::decode_update(schema, &update.0).map(any::<S>);
         Ok(match self {
             SentEdit::Here(update) => Edit::Here(Some(decoded(update)?)),
             SentEdit::As(updates) => {
@@ -351,6 +352,10 @@ impl SentEdit {
             SentEdit::AsEnd(update) => Edit::AsEnd(decoded(update)?),
         })
     }
+}
+
+fn any<S: StoredState>(update: S::Update) -> AnyUpdate {
+    AnyUpdate::new::<S>(update)
 }
 
 /// The input of a pass from its bytes.

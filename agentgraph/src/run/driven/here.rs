@@ -10,7 +10,7 @@ use super::thread_state::ThreadState;
 use crate::error::Error;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
-use crate::run::{CompiledGraph, view};
+use crate::run::{CompiledGraph, RunFuture};
 use crate::state::StoredState;
 
 /// Makes a call on a thread. `limit` is the limit of supersteps of a call that sets none.
@@ -18,15 +18,16 @@ pub(super) fn call<S: StoredState>(
     graph: &CompiledGraph<S>,
     thread: &str,
     call: RunCall,
-    request: Result<CallRequest<S>, Error>,
+    request: Result<CallRequest, Error>,
     limit: Option<u64>,
 ) -> BoxFuture<'static, RunEnd> {
-    let core = Arc::clone(&graph.core);
-    let mut plan = CallPlan::new(graph.clone(), request);
+    let core = Arc::clone(&graph.any.core);
+    let mut plan = CallPlan::new(graph.any.clone(), request);
     plan.thread = Some(Arc::from(thread));
     plan.limits.max_supersteps = limit.unwrap_or(plan.limits.max_supersteps);
     call.set_up(&mut plan);
-    Box::pin(async move { RunEnd::of::<S>(&core.schema, &plan.run::<S>(None).await) })
+    let run = RunFuture::<S, S>::new(plan.run(None));
+    Box::pin(async move { RunEnd::of::<S>(core.schema.typed::<S>(), &run.await) })
 }
 
 /// The newest checkpoint of a thread.
@@ -34,6 +35,6 @@ pub(super) async fn state<S: StoredState>(
     graph: &CompiledGraph<S>,
     thread: String,
 ) -> Result<Option<ThreadState>, Error> {
-    let found = view::state(graph, &thread).await?;
-    found.map(|found| ThreadState::of(&graph.core.schema, found)).transpose()
+    let found = graph.state(&thread).await?;
+    found.map(|found| ThreadState::of(graph.schema(), found)).transpose()
 }

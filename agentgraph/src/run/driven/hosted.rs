@@ -20,12 +20,10 @@ use super::thread_state::ThreadState;
 use crate::dependency::outputs::{Output, Outputs, OutputsUpdate, PassInput};
 use crate::error::Error;
 use crate::node::host::{FarSide, TaskCall, TaskReply};
-use crate::persistence::Persistence;
-use crate::record::codec::Codec;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::run::event::EventQueue;
-use crate::run::{Cancellation, CompiledDependencyGraph, CompiledGraph, view};
+use crate::run::{Cancellation, CompiledDependencyGraph, CompiledGraph, RunFuture};
 use crate::state::StoredState;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer};
 
@@ -184,7 +182,7 @@ impl<S: StoredState> sealed::Sealed for CompiledGraph<S> {}
 
 impl<S: StoredState> HostedGraph for CompiledGraph<S> {
     fn drive(&self, call: RunCall, ground: Ground) -> Result<DrivenRun, Error> {
-        let request = call.request(&self.core.schema, |_| Err(no_passes()))?;
+        let request = call.request::<S>(self.schema(), |_| Err(no_passes()))?;
         start(self, call, request, ground, None)
     }
 
@@ -202,8 +200,8 @@ impl<S: StoredState> HostedGraph for CompiledGraph<S> {
             let desk = Arc::new(Desk::new(0, std::time::UNIX_EPOCH));
             let store = DrivenStore::new(desk, Image::new(&thread, rows)?, true);
             let graph = kept_by(self.clone(), Arc::new(store));
-            let found = view::state(&graph, &thread).await?;
-            found.map(|found| ThreadState::of(&self.core.schema, found)).transpose()
+            let found = graph.state(&thread).await?;
+            found.map(|found| ThreadState::of(self.schema(), found)).transpose()
         })
     }
 
@@ -222,7 +220,7 @@ impl<S: StoredState> HostedGraph for CompiledGraph<S> {
         }
         Box::pin(async move {
             let found = history.await?.into_iter();
-            found.map(|checkpoint| ThreadState::of(&self.core.schema, checkpoint)).collect()
+            found.map(|checkpoint| ThreadState::of(self.schema(), checkpoint)).collect()
         })
     }
 
@@ -231,23 +229,23 @@ impl<S: StoredState> HostedGraph for CompiledGraph<S> {
     }
 
     fn has_secrets(&self) -> bool {
-        !self.core.secrets.is_empty()
+        !self.any.core.secrets.is_empty()
     }
 
     fn durable_nodes(&self) -> &[String] {
-        &self.core.durable_nodes
+        &self.any.core.durable_nodes
     }
 
     fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {
-        self.persistence.as_ref().map(|persistence| Arc::clone(&persistence.saver))
+        self.any.persistence.as_ref().map(|persistence| Arc::clone(&persistence.saver))
     }
 
     fn has_passes(&self) -> bool {
-        self.driver.is_some()
+        self.any.driver.is_some()
     }
 
     fn call(&self, thread: &str, call: RunCall) -> BoxFuture<'_, RunEnd> {
-        let request = call.request(&self.core.schema, |_| Err(no_passes()));
+        let request = call.request::<S>(self.schema(), |_| Err(no_passes()));
         here::call(self, thread, call, request, None)
     }
 
@@ -336,9 +334,9 @@ where
     O: Output + Serialize + DeserializeOwned,
     S: PassInput + Serialize + DeserializeOwned,
 {
-    fn request(&self, call: &RunCall) -> Result<CallRequest<Outputs<O, S>>, Error> {
+    fn request(&self, call: &RunCall) -> Result<CallRequest, Error> {
         let begin = |input: &[u8]| Ok(OutputsUpdate::begin(pass_input::<S>(input)?));
-        call.request::<Outputs<O, S>>(&self.graph.core.schema, begin)
+        call.request::<Outputs<O, S>>(self.graph.schema(), begin)
     }
 }
 
@@ -346,7 +344,7 @@ where
 fn start<S: StoredState>(
     graph: &CompiledGraph<S>,
     call: RunCall,
-    request: CallRequest<S>,
+    request: CallRequest,
     ground: Ground,
     limit: Option<u64>,
 ) -> Result<DrivenRun, Error> {
@@ -357,8 +355,8 @@ fn start<S: StoredState>(
     let graph = graph.clone().services(DrivenServices(Arc::clone(&desk))).host(DrivenHost(Arc::clone(&desk)));
     let graph = kept_by(graph, Arc::clone(&store) as Arc<dyn Checkpointer>);
     let controls = Controls::default();
-    let core = Arc::clone(&graph.core);
-    let mut plan = CallPlan::new(graph, Ok(request));
+    let core = Arc::clone(&graph.any.core);
+    let mut plan = CallPlan::new(graph.any, Ok(request));
     plan.thread = Some(Arc::from(thread));
     plan.limits.max_supersteps = limit.unwrap_or(plan.limits.max_supersteps);
     let hears = !call.heard_views().is_empty();
@@ -367,22 +365,23 @@ fn start<S: StoredState>(
     plan.limits.halt.drain = Some(controls.drain.clone());
     plan.limits.halt.steps = Some(Arc::clone(&controls.steps));
     let events = hears.then(|| Arc::new(plan.event_queue()));
-    let listener = events.clone().map(listener);
-    let work = Box::pin(async move { RunEnd::of(&core.schema, &plan.run::<S>(events).await) });
+    let listener = events.clone().map(listener::<S>);
+    let run = RunFuture::<S, S>::new(plan.run(events));
+    let work = Box::pin(async move { RunEnd::of::<S>(core.schema.typed::<S>(), &run.await) });
     Ok(DrivenRun::new(work, desk, store, controls, listener))
 }
 
 /// Takes the events of a queue, as JSON. One that cannot be shown is left out, as the numbers then show.
-fn listener<S: StoredState>(events: Arc<EventQueue<S>>) -> Listener {
+fn listener<S: StoredState>(events: Arc<EventQueue>) -> Listener {
     Box::new(move || {
         let taken = std::iter::from_fn(|| events.pop(Waker::noop()));
-        taken.filter_map(|event| serde_json::to_value(event).ok()).collect()
+        taken.filter_map(|event| serde_json::to_value(event.typed::<S>()).ok()).collect()
     })
 }
 
 /// The graph with another store. Who drives a run decides what may be stored where, so no store is refused.
 fn kept_by<S: StoredState>(mut graph: CompiledGraph<S>, store: Arc<dyn Checkpointer>) -> CompiledGraph<S> {
-    graph.persistence =
-        Some(Persistence::new(store, Codec::of(graph.core.migrations.version), Arc::from("")));
+    let codec = graph.codec();
+    graph.any.kept_by(store, codec);
     graph
 }

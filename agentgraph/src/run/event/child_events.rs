@@ -6,12 +6,12 @@ use super::EventKind;
 use crate::context::{ChildEvent, ChildEventKind, ChildListener};
 use crate::record::codec::Codec;
 use crate::record::json;
-use crate::state::State;
+use crate::typed::{AnySchema, AnyState};
 use crate::words::TaskRef;
 use agentgraph_checkpoint::RunId;
 
 impl ChildEventKind {
-    pub(super) fn into_kind<S: State>(self) -> EventKind<S> {
+    pub(super) fn into_kind(self) -> EventKind<AnyState> {
         match self {
             ChildEventKind::Values(values) => EventKind::ValuesInside(values),
             ChildEventKind::Update { node, update } => EventKind::UpdateInside { node, update },
@@ -36,14 +36,14 @@ impl ChildEventKind {
 }
 
 /// The receiver of a subgraph's events, and the schema that shows its state.
-pub(crate) struct ChildEvents<C: State> {
+pub(crate) struct ChildEvents {
     pub(in crate::run) to: Arc<dyn ChildListener>,
     pub(in crate::run) namespace: Arc<str>,
-    pub(in crate::run) schema: C::Schema,
-    pub(in crate::run) codec: Codec<C>,
+    pub(in crate::run) schema: AnySchema,
+    pub(in crate::run) codec: Codec,
 }
 
-impl<C: State> Clone for ChildEvents<C> {
+impl Clone for ChildEvents {
     fn clone(&self) -> Self {
         ChildEvents {
             to: Arc::clone(&self.to),
@@ -54,8 +54,8 @@ impl<C: State> Clone for ChildEvents<C> {
     }
 }
 
-impl<C: State> ChildEvents<C> {
-    pub(super) fn send(&self, run: RunId, step: u64, task: Option<TaskRef>, kind: EventKind<C>) {
+impl ChildEvents {
+    pub(super) fn send(&self, run: RunId, step: u64, task: Option<TaskRef>, kind: EventKind<AnyState>) {
         if let Some(kind) = self.untyped(kind) {
             self.to.push_child_event(ChildEvent {
                 run,
@@ -67,10 +67,10 @@ impl<C: State> ChildEvents<C> {
         }
     }
 
-    fn untyped(&self, kind: EventKind<C>) -> Option<ChildEventKind> {
+    fn untyped(&self, kind: EventKind<AnyState>) -> Option<ChildEventKind> {
         Some(match kind {
             EventKind::Values(state) => {
-                ChildEventKind::Values(json::of_state(&self.codec, &self.schema, &state))
+                ChildEventKind::Values(json::of_state(&self.codec, &self.schema, state.seen()))
             }
             EventKind::Update { node, update } => {
                 let update = update.map(|update| json::of_update_as_far(&self.codec, &self.schema, &update));

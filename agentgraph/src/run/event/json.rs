@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::record::codec::Codec;
 use crate::record::json;
 use crate::state::StoredState;
+use crate::typed::{AnyUpdate, Seen};
 use crate::words::{
     DroppedEdits, EditError, Interrupt, InterruptKind, Outcome, Replaced, StepEvent, StuckJoin, TaskEnd,
     TaskRef,
@@ -130,7 +131,10 @@ impl<S: StoredState> Event<S> {
             EventKind::Values(state) => json!({ "values": self.state_json(state) }),
             EventKind::ValuesInside(values) => json!({ "values": values }),
             EventKind::Update { node, update } => {
-                let shown = |update| json::of_update_as_far(&Codec::<S>::of(0), &self.schema, update);
+                let shown = |update: &S::Update| {
+                    let update = AnyUpdate::new::<S>(update.clone());
+                    json::of_update_as_far(&Codec::of::<S>(0), &self.schema, &update)
+                };
                 json!({ "node": node, "update": update.as_ref().map(shown).transpose()? })
             }
             EventKind::UpdateInside { node, update } => json!({ "node": node, "update": update }),
@@ -174,7 +178,7 @@ impl<S: StoredState> Event<S> {
     }
 
     fn state_json(&self, state: &S) -> Value {
-        json::of_state(&Codec::<S>::of(0), &self.schema, state)
+        json::of_state(&Codec::of::<S>(0), &self.schema, Seen::of(state))
     }
 
     fn outcome_json(&self, outcome: &Outcome<S>) -> Value {

@@ -12,25 +12,25 @@ use crate::context::{ChildEvent, ChildListener};
 use crate::context::{NewQuestions, Sink, TaskRequest};
 use crate::error::BoxError;
 use crate::node::error_code::{code_of, message_of};
-use crate::state::State;
+use crate::typed::{AnySchema, AnyState};
 use crate::words::{DurableStepRef, EditError, Replaced, StepEvent, Views};
 use agentgraph_checkpoint::{RunId, TaskId};
 
 /// The queue between a run and its stream.
-pub(crate) struct EventQueue<S: State> {
+pub(crate) struct EventQueue {
     /// Known once the run has read its thread.
     run: OnceLock<RunId>,
     pub(in crate::run) views: Views,
     capacity: usize,
     names: Arc<[Arc<str>]>,
-    schema: S::Schema,
+    schema: AnySchema,
     /// The receiver of the events, in a subgraph.
-    inside: Option<ChildEvents<S>>,
-    inner: Mutex<Inner<S>>,
+    inside: Option<ChildEvents>,
+    inner: Mutex<Inner>,
 }
 
-struct Inner<S: State> {
-    events: VecDeque<Event<S>>,
+struct Inner {
+    events: VecDeque<Event<AnyState>>,
     next: u64,
     step: u64,
     /// The ids of the current superstep's tasks, in task order.
@@ -48,7 +48,7 @@ struct Inner<S: State> {
     ended: bool,
 }
 
-impl<S: State> Inner<S> {
+impl Inner {
     /// The id and place of a task; `None` for a context that outlived its task.
     fn task(&self, task: TaskRequest) -> Option<(TaskId, u32)> {
         if let Some(running) = self.running.get(&task.index) {
@@ -59,14 +59,14 @@ impl<S: State> Inner<S> {
     }
 }
 
-impl<S: State> EventQueue<S> {
+impl EventQueue {
     /// The views of the stream.
     #[inline]
     pub(crate) fn views(&self) -> Views {
         self.views
     }
 
-    pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>], schema: S::Schema) -> Self {
+    pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>], schema: AnySchema) -> Self {
         let inner = Inner {
             events: VecDeque::new(),
             next: 0,
@@ -90,7 +90,7 @@ impl<S: State> EventQueue<S> {
     }
 
     /// The queue of a subgraph. It stores nothing: events go at once to the stream of the parent graph.
-    pub(crate) fn inside(inside: ChildEvents<S>, names: &[Arc<str>]) -> Self {
+    pub(crate) fn inside(inside: ChildEvents, names: &[Arc<str>]) -> Self {
         let to = &inside.to;
         let queue = EventQueue::new(to.views(), to.capacity(), names, inside.schema.clone());
         EventQueue { inside: Some(inside), ..queue }
@@ -131,12 +131,12 @@ impl<S: State> EventQueue<S> {
     }
 
     /// Adds an event of the run.
-    pub(crate) fn push(&self, step: u64, kind: EventKind<S>) {
+    pub(crate) fn push(&self, step: u64, kind: EventKind<AnyState>) {
         self.add(step, None, kind);
     }
 
     /// Adds an event of a task.
-    pub(crate) fn push_of(&self, task: TaskRequest, kind: EventKind<S>) {
+    pub(crate) fn push_of(&self, task: TaskRequest, kind: EventKind<AnyState>) {
         self.add(task.step, Some(task), kind);
     }
 
@@ -153,7 +153,7 @@ impl<S: State> EventQueue<S> {
         }
     }
 
-    fn add(&self, step: u64, task: Option<TaskRequest>, kind: EventKind<S>) {
+    fn add(&self, step: u64, task: Option<TaskRequest>, kind: EventKind<AnyState>) {
         let run = self.run.get().copied().unwrap_or(RunId::from_u128(0));
         let mut inner = self.inner();
         if inner.ended {
@@ -175,7 +175,7 @@ impl<S: State> EventQueue<S> {
         );
     }
 
-    fn append(&self, mut inner: MutexGuard<'_, Inner<S>>, mut event: Event<S>) {
+    fn append(&self, mut inner: MutexGuard<'_, Inner>, mut event: Event<AnyState>) {
         event.seq = inner.next;
         inner.next += 1;
         inner.ended = matches!(event.kind, EventKind::Ended(_));
@@ -244,7 +244,7 @@ impl<S: State> EventQueue<S> {
     }
 
     /// The next event. If there is none, the next one that is added wakes `reader`.
-    pub(crate) fn pop(&self, reader: &Waker) -> Option<Event<S>> {
+    pub(crate) fn pop(&self, reader: &Waker) -> Option<Event<AnyState>> {
         let mut inner = self.inner();
         let event = inner.events.pop_front();
         inner.reader = event.is_none().then(|| reader.clone());
@@ -254,13 +254,13 @@ impl<S: State> EventQueue<S> {
         event
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner<S>> {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait::async_trait]
-impl<S: State> Sink for EventQueue<S> {
+impl Sink for EventQueue {
     async fn emit(&self, request: TaskRequest, value: serde_json::Value) {
         self.room().await;
         let node = self.node(request);
@@ -305,7 +305,7 @@ impl<S: State> Sink for EventQueue<S> {
     }
 }
 
-impl<S: State> ChildListener for EventQueue<S> {
+impl ChildListener for EventQueue {
     fn push_child_event(&self, heard: ChildEvent) {
         let ChildEvent { run, namespace, step, task, kind } = heard;
         let inner = self.inner();

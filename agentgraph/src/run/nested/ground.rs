@@ -12,14 +12,14 @@ use crate::state::State;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, Source, Tail};
 
 /// The content of a call's namespace.
-pub(super) struct FoundRun<C: State> {
+pub(super) struct FoundRun {
     pub(super) replayed: Replay,
-    pub(super) restored: RestoredState<C>,
+    pub(super) restored: RestoredState,
     pub(super) left: Remains,
     pub(super) writes: Vec<PendingWrite>,
 }
 
-impl<C: State> FoundRun<C> {
+impl FoundRun {
     pub(super) fn is(&self, call: StoredCall) -> bool {
         is_of(&self.replayed, call)
     }
@@ -30,30 +30,26 @@ impl<C: State> FoundRun<C> {
 }
 
 /// The starting point of a call.
-pub(super) struct CallGround<C: State> {
+pub(super) struct CallGround {
     /// `None` if nothing in the namespace counts yet.
-    pub(super) found: Option<FoundRun<C>>,
+    pub(super) found: Option<FoundRun>,
     /// The branch that it starts, if there is a newer checkpoint.
     pub(super) branch: Option<u32>,
     /// The newest checkpoint of a release that did not name memories.
     pub(super) unnamed: Option<CheckpointId>,
 }
 
-impl<C: State> Default for CallGround<C> {
+impl Default for CallGround {
     fn default() -> Self {
         CallGround { found: None, branch: None, unnamed: None }
     }
 }
 
-impl<C: State> ChildCall<'_, C> {
+impl ChildCall<'_> {
     /// Finds the starting point of the call. Its own records come first: they are the newest of their place.
     /// Otherwise a memory starts at the checkpoint that the parent run names, on a branch of its own if that
     /// is not the newest.
-    pub(super) async fn ground(
-        &self,
-        persistence: &Persistence<C>,
-        thread: &str,
-    ) -> Result<CallGround<C>, Error> {
+    pub(super) async fn ground(&self, persistence: &Persistence, thread: &str) -> Result<CallGround, Error> {
         let place = persistence.place(thread);
         let Some(mut tail) = persistence.saver.get(place, None).await? else {
             return Ok(CallGround::default());
@@ -94,11 +90,11 @@ impl<C: State> ChildCall<'_, C> {
 
     fn restore_run(
         &self,
-        persistence: &Persistence<C>,
+        persistence: &Persistence,
         place: Place<'_>,
         replayed: Replay,
         tail: Tail,
-    ) -> Result<FoundRun<C>, Error> {
+    ) -> Result<FoundRun, Error> {
         let core = &self.callee.graph.core;
         let restored = restore(core, persistence, place, &replayed)?;
         let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;

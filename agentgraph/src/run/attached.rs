@@ -1,0 +1,63 @@
+//! [`Attached`]: a checked graph with everything that was attached to it, as the engine runs it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::context::GraphShared;
+use crate::engine::driver::Driver;
+use crate::engine::host::HostRunner;
+use crate::graph::GraphCore;
+use crate::graph::compile::Compiled;
+use crate::persistence::Persistence;
+use crate::record::codec::Codec;
+use agentgraph_checkpoint::Checkpointer;
+
+/// A checked graph with everything that was attached to it.
+#[derive(Clone)]
+pub(crate) struct Attached {
+    pub(crate) core: Arc<GraphCore>,
+    pub(in crate::run) shared: Arc<GraphShared>,
+    /// The store of its runs, if it has one.
+    pub(in crate::run) persistence: Option<Persistence>,
+    /// The host of its tasks; `None` if they run in this process.
+    pub(in crate::run) host: Option<HostRunner>,
+    /// Drives the passes of a dependency graph; `None` for every other graph.
+    pub(in crate::run) driver: Option<Arc<dyn Driver>>,
+}
+
+impl Attached {
+    pub(crate) fn of(compiled: Compiled) -> Self {
+        let Compiled { core, shared } = compiled;
+        Attached {
+            core: Arc::new(core),
+            shared: Arc::new(shared),
+            persistence: None,
+            host: None,
+            driver: None,
+        }
+    }
+
+    /// Changes the parts that all runs share.
+    pub(in crate::run) fn share(&mut self, change: impl FnOnce(&mut GraphShared)) {
+        change(Arc::make_mut(&mut self.shared));
+    }
+
+    /// The name of the agent that the graph is, if it has one.
+    pub(crate) fn agent(&self) -> Option<&str> {
+        self.shared.agent.as_deref()
+    }
+
+    pub(in crate::run) fn kept_by(&mut self, saver: Arc<dyn Checkpointer>, codec: Codec) {
+        self.persistence = Some(Persistence::new(saver, codec, Arc::from("")));
+    }
+}
+
+impl fmt::Debug for Attached {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("CompiledGraph")
+            .field("nodes", &self.core.names)
+            .field("fingerprint", &self.core.fingerprint)
+            .field("checkpointer", &self.persistence.is_some())
+            .finish_non_exhaustive()
+    }
+}

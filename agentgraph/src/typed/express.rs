@@ -1,0 +1,119 @@
+//! Supersteps of one task each, in a run without listeners and store: many of them in one poll.
+//!
+//! This is the only part of the loop that is compiled for each state type, since an update that went through
+//! a box would cost as much as the rest of the step. A task that is pending, has policies or returns anything
+//! but an update goes back to the engine, which handles all cases; so every decision here is the same as there.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use super::{AnyState, Seen, TypedNode, any_step};
+use crate::context::{RunShared, TaskOrigin, TaskRequest};
+use crate::engine::STEPS_WITHOUT_YIELD;
+use crate::engine::merge::Merge;
+use crate::error::Error;
+use crate::extract::Task;
+use crate::node::{ErasedNode, NodeFuture, NodeResult};
+use crate::policy::guarded;
+use crate::state::State;
+use crate::step::Step;
+
+/// The parts of a run that the sequence changes.
+pub(crate) struct ExpressParts<'a, 'm> {
+    pub(crate) merge: Merge<'m>,
+    pub(crate) state: &'a mut AnyState,
+    pub(crate) shared: &'a Arc<RunShared>,
+    /// The number of supersteps that the call has started, and of those that it has merged.
+    pub(crate) step: &'a mut u64,
+    pub(crate) merged: &'a mut u64,
+}
+
+/// The reason why the sequence ends.
+pub(crate) enum ExpressExit {
+    /// At a boundary between two supersteps.
+    Boundary,
+    /// The task of a superstep was pending at its first poll.
+    Pending(u32, NodeFuture<AnyState>),
+    /// The task returned something other than an update.
+    Ended(u32, NodeResult<AnyState>),
+}
+
+/// Runs one ready task after another.
+pub(crate) trait Express: Send + Sync {
+    /// Continues as long as each superstep is one task that is ready and returns an update.
+    ///
+    /// # Errors
+    /// If a merge fails.
+    fn run(&self, parts: ExpressParts<'_, '_>, cx: &mut Context<'_>) -> Result<ExpressExit, Error>;
+}
+
+/// The nodes of a graph with their state type, by dense id. `None` is a node that only the engine can call.
+pub(crate) struct TypedNodes<S: State> {
+    schema: S::Schema,
+    nodes: Vec<Option<Arc<dyn ErasedNode<S>>>>,
+}
+
+impl<S: State> TypedNodes<S> {
+    pub(crate) fn new(schema: S::Schema) -> Self {
+        TypedNodes { schema, nodes: Vec::new() }
+    }
+
+    /// Adds the next node; `plain` if it has no policies and is not a graph.
+    pub(crate) fn add(&mut self, node: &dyn ErasedNode<AnyState>, plain: bool) {
+        let node: Option<&TypedNode<S>> = node.as_any().downcast_ref().filter(|_| plain);
+        self.nodes.push(node.map(|node| Arc::clone(&node.0)));
+    }
+}
+
+impl<S: State> Express for TypedNodes<S> {
+    fn run(&self, parts: ExpressParts<'_, '_>, cx: &mut Context<'_>) -> Result<ExpressExit, Error> {
+        let ExpressParts { mut merge, state, shared, step: at, merged } = parts;
+        let state: &mut Arc<S> = state.shared_mut();
+        let core = merge.core;
+        let mut called = 0;
+        let gone = guarded(|guard| {
+            loop {
+                let step = *at + 1;
+                let ([node], []) = (&merge.next.pulled[..], &merge.next.dispatched[..]) else { break };
+                let node = *node;
+                let stops = step > shared.max_supersteps || shared.drains.load(Ordering::Acquire);
+                if stops || step.is_multiple_of(STEPS_WITHOUT_YIELD) {
+                    break;
+                }
+                let Some(Some(call)) = self.nodes.get(node as usize) else { break };
+                *at = step;
+                called = node;
+                shared.control.begin_step(step);
+                // Until the node is done, a panic is its own; afterwards it is that of a reducer or a route.
+                guard.lower();
+                let origin = TaskOrigin::unstored(step);
+                let request = TaskRequest { step, node, index: 0, attempt: 1, handles: false, origin };
+                let task = Task { state: &*state, shared, request, input: None, failure: None };
+                let mut future = call.call(&task);
+                let Poll::Ready(result) = future.as_mut().poll(cx) else {
+                    let future = Box::pin(async move { future.await.map(any_step) });
+                    return Ok(ExpressExit::Pending(node, future));
+                };
+                // The future may hold a snapshot: it is dropped before the state is changed, or each step
+                // would clone it.
+                drop(future);
+                guard.lift();
+                let exits = core.topology.exits(node);
+                let update = match result {
+                    Ok(Step::Update(update)) if !exits.special && !shared.control.in_use() => update,
+                    other => return Ok(ExpressExit::Ended(node, other.map(any_step))),
+                };
+                merge.begin_only();
+                let state = Arc::make_mut(state);
+                if let Err(error) = state.apply(&self.schema, update) {
+                    return Err(Error::from(error).at_node(core.name(node)));
+                }
+                merge.after_only((node, exits), Seen::of(&*state))?;
+                *merged = step;
+            }
+            Ok(ExpressExit::Boundary)
+        });
+        gone.unwrap_or_else(|panicked| Ok(ExpressExit::Ended(called, Err(panicked.into()))))
+    }
+}
