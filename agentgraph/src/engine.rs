@@ -14,6 +14,7 @@ mod commit;
 pub(crate) mod driver;
 pub(crate) mod eager;
 pub(crate) mod executor;
+pub(crate) mod express;
 pub(crate) mod failures;
 pub(crate) mod flow;
 pub(crate) mod frontier;
@@ -55,8 +56,8 @@ use crate::engine::actors::Actors;
 use crate::engine::buffers::Buffers;
 use crate::engine::driver::Driver;
 use crate::engine::executor::{Executor, ParentExit};
+use crate::engine::express::Express;
 use crate::engine::halt::Cutoff;
-use crate::engine::host::TaskRunner;
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::listeners::Listeners;
@@ -74,32 +75,37 @@ use crate::words::{Interrupt, StopReason};
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::{micros, yield_now};
 
+/// What runs the nodes of some graphs in place of the loop.
+pub(crate) type Conductors = (Option<Arc<dyn Driver>>, Option<Arc<dyn Express>>);
+
 /// One call of a run: the parts that its loop works with.
-pub(crate) struct Loop<R> {
+pub(crate) struct Loop {
     pub(in crate::engine) position: Position,
     pub(in crate::engine) inheritance: Inheritance,
     pub(in crate::engine) records: Records,
     pub(in crate::engine) listeners: Listeners,
-    pub(in crate::engine) runtime: TaskRuntime<R>,
+    pub(in crate::engine) runtime: TaskRuntime,
     /// Drives the passes of a dependency graph; `None` for every other graph.
     pub(in crate::engine) driver: Option<Arc<dyn Driver>>,
+    /// Runs one ready task after another; `None` if the loop calls all tasks.
+    pub(in crate::engine) express: Option<Arc<dyn Express>>,
     pub(in crate::engine) buffers: Buffers,
     pub(in crate::engine) report: Report,
 }
 
-impl<R> Loop<R> {
+impl Loop {
     /// A call that has not started.
     pub(crate) fn new(
         position: Position,
         inheritance: Inheritance,
         records: Records,
         listeners: Listeners,
-        runtime: TaskRuntime<R>,
-        driver: Option<Arc<dyn Driver>>,
+        runtime: TaskRuntime,
+        (driver, express): Conductors,
     ) -> Self {
         let buffers = Buffers::default();
         let report = Report::default();
-        Loop { position, inheritance, records, listeners, runtime, driver, buffers, report }
+        Loop { position, inheritance, records, listeners, runtime, driver, express, buffers, report }
     }
 }
 
@@ -145,7 +151,7 @@ pub(crate) enum Pause {
     Left(ParentExit),
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     fn task_id(&self, index: usize) -> Option<TaskId> {
         let journal = self.records.journal.as_ref()?;
         let handled = &self.buffers.ends.handled;
@@ -188,7 +194,7 @@ impl<R: TaskRunner> Loop<R> {
         Actors { frontier: &self.position.frontier, handled: &self.buffers.ends.handled }
     }
 
-    fn executor(&self) -> Executor<'_, R> {
+    fn executor(&self) -> Executor<'_> {
         Executor {
             core: &self.position.graph,
             state: &self.position.state,

@@ -41,7 +41,8 @@ use crate::node::inner::AnyGraph;
 use crate::node::observed::Observer;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
-use crate::typed::{AnyState, any_step};
+use crate::typed::AnyState;
+use crate::typed::node::any_step;
 
 /// The result of one call of a node.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;

@@ -5,12 +5,10 @@
 //! public face: what a further state type adds to a program is this folder and the thin functions that name
 //! the types.
 
-mod express;
-mod node;
+pub(crate) mod express;
+pub(crate) mod node;
 mod ops;
 mod state;
 
-pub(crate) use express::{Express, ExpressExit, ExpressParts, TypedNodes};
-pub(crate) use node::{TypedNode, any_step};
 pub(crate) use ops::AnySchema;
 pub(crate) use state::{AnyState, AnyUpdate, Seen};

@@ -128,7 +128,6 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         durable_nodes,
         contexts,
         constants: OnceLock::new(),
-        express: None,
     };
     let shared = GraphShared {
         names: declared,

@@ -20,7 +20,8 @@ use crate::extract::{FromTask, Requirement, Task};
 use crate::node::{ErasedNode, NodeFuture, NodeResult};
 use crate::policy::{Policies, RetryPolicy};
 use crate::step::Step;
-use crate::typed::{AnyState, any_step};
+use crate::typed::AnyState;
+use crate::typed::node::any_step;
 
 /// A node of any type, ready to be called.
 pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>>

@@ -13,7 +13,8 @@ use crate::node::observed::{ObservedNode, Observer, ShowStep};
 use crate::node::{ErasedNode, NodeFuture};
 use crate::record::codec::Codec;
 use crate::step::Step;
-use crate::typed::{AnySchema, AnyState, AnyUpdate, TypedNode};
+use crate::typed::node::TypedNode;
+use crate::typed::{AnySchema, AnyState, AnyUpdate};
 
 impl<O: Output, S: PassInput> Wiring<O, S> {
     /// The same graph, observed.

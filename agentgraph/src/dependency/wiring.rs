@@ -13,7 +13,8 @@ use crate::error::BoxError;
 use crate::extract::RequirementKind;
 use crate::node::ErasedNode;
 use crate::policy::Policies;
-use crate::typed::{AnyState, TypedNode};
+use crate::typed::AnyState;
+use crate::typed::node::TypedNode;
 
 /// A function that makes nodes during a pass.
 pub(crate) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, S>, BoxError> + Send + Sync>;

@@ -2,7 +2,6 @@
 
 use crate::context::{ChildPause, TaskRequest};
 use crate::engine::executor::NoOutput;
-use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::once::or_unstored;
 use crate::engine::{Loop, Pause, cut_off};
@@ -13,7 +12,7 @@ use crate::policy::CatchPanic;
 use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Runs `node` on the last state and commits its update. The frontier stays as it is, so the run
     /// continues from there.
     pub(super) async fn beyond_limit(&mut self, node: u32) -> Result<Pause, Error> {

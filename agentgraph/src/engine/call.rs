@@ -6,17 +6,16 @@ pub(crate) mod edit;
 pub(crate) mod end;
 pub(crate) mod input;
 
-use crate::engine::host::TaskRunner;
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use agentgraph_checkpoint::RunId;
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Continues the run until there is a reason to pause, according to the discipline of the graph.
     pub(crate) async fn run_until_pause(&mut self) -> Result<Pause, Error> {
         if let Some(driver) = self.driver.clone() {
-            return R::drive(driver, self).await;
+            return driver.drive(self).await;
         }
         self.announce_start();
         let paused = match self.position.eager {

@@ -1,6 +1,5 @@
 //! Commits: when the loop makes them, and what the end of a call has to store.
 
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::{Commit, CommitNote, DeferredCommit, Journal, PreparedRecord};
 use crate::engine::stored::{OF_RUN, SPENT, to_bytes};
 use crate::engine::{Loop, Pause};
@@ -9,7 +8,7 @@ use crate::run::event::EventKind;
 use crate::words::{Interrupt, InterruptKind, Spent};
 use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// The amounts that the run has used up, if they are counted.
     #[inline]
     pub(super) fn counted(&self) -> Option<Spent> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::context::edits::{CollectedEdit, Desk};
-use crate::engine::host::{HostRunner, LocalRunner};
 use crate::engine::left_over::Leftovers;
 use crate::engine::stored::StoredTurn;
 use crate::engine::{Loop, Pause};
@@ -59,13 +58,7 @@ pub(crate) trait Driver: Send + Sync {
     ) -> Result<Vec<String>, Error>;
 
     /// Continues the run until there is a reason to pause.
-    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>>;
-
-    /// [`drive`](Self::drive) for a run whose tasks run on a host.
-    fn drive_on_host<'a>(
-        self: Arc<Self>,
-        run: &'a mut Loop<HostRunner>,
-    ) -> BoxFuture<'a, Result<Pause, Error>>;
+    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop) -> BoxFuture<'a, Result<Pause, Error>>;
 
     /// The node that a host was asked for, with what it reads and edits.
     ///

@@ -23,7 +23,6 @@ use crate::context::{ChildPause, TaskOrigin, TaskRequest};
 use crate::engine::eager::course::{Course, StartedTask, Stop, TaskResult};
 use crate::engine::executor::{NoOutput, bad_answer_to};
 use crate::engine::flow::{Activation, Handler, Key, Phase};
-use crate::engine::host::TaskRunner;
 use crate::engine::running_tasks::{EndedTask, RunningTask, await_while_running};
 use crate::engine::step_results::sessions_write;
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
@@ -35,7 +34,7 @@ use crate::policy::Siblings;
 use crate::run::event::EventKind;
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Runs activation after activation until there is a reason to pause.
     pub(super) async fn activations(&mut self) -> Result<Pause, Error> {
         let mut course = Course::new();

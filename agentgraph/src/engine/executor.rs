@@ -13,7 +13,6 @@ use futures_util::stream::FuturesUnordered;
 use crate::context::edits::make_edits;
 use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
 use crate::engine::halt::{Cutoff, Halt};
-use crate::engine::host::TaskRunner;
 use crate::engine::running_tasks::{RunningTask, await_while_running, next};
 use crate::engine::runtime::TaskRuntime;
 use crate::engine::spans::Spans;
@@ -95,10 +94,10 @@ pub(crate) struct ParentExit {
 }
 
 /// The inputs of the execution of one superstep.
-pub(crate) struct Executor<'a, R> {
+pub(crate) struct Executor<'a> {
     pub(in crate::engine) core: &'a RunGraph,
     pub(in crate::engine) state: &'a Arc<AnyState>,
-    pub(in crate::engine) runtime: &'a TaskRuntime<R>,
+    pub(in crate::engine) runtime: &'a TaskRuntime,
     pub(in crate::engine) events: Option<&'a EventQueue>,
     /// The spans of the call, if it is traced.
     pub(in crate::engine) spans: Option<&'a Spans>,
@@ -131,7 +130,7 @@ pub(super) struct HandlerCall {
     pub(super) failure: Arc<Failure>,
 }
 
-impl<R: TaskRunner> Executor<'_, R> {
+impl Executor<'_> {
     fn call(&self, task: &PlannedTask<'_>) -> NodeFuture<AnyState> {
         let task = Task {
             state: self.state,
@@ -148,7 +147,7 @@ impl<R: TaskRunner> Executor<'_, R> {
     #[inline]
     pub(crate) fn call_task(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         match self.spans {
-            None => self.runtime.runner.call(self.core, task),
+            None => self.runtime.runner.call(self.core, task, false),
             Some(spans) => spans.call(&self.runtime.runner, self.core, task),
         }
     }

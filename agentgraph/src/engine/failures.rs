@@ -5,7 +5,6 @@
 //! write of the run. Both are dropped by the commit that ends the superstep; an empty write marks a failure
 //! that is over before that.
 
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::left_over::Leftovers;
 use crate::engine::stored::{ERROR, FAILURE, OF_RUN, from_bytes, to_bytes};
@@ -29,7 +28,7 @@ pub(super) fn read_failure(bytes: &[u8]) -> Result<Option<Failure>, Error> {
     if bytes.is_empty() { Ok(None) } else { from_bytes(bytes).map(Some) }
 }
 
-impl<R> Loop<R> {
+impl Loop {
     /// The failure of a node's task.
     pub(super) fn failure_of(&self, node: u32, error: &Error) -> Failure {
         let keeps = self.position.graph.entry(node).map_or(&[][..], |node| &node.keeps);
@@ -48,7 +47,7 @@ impl<R> Loop<R> {
     }
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Whether [`keep_failure`](Self::keep_failure) may have something to store.
     pub(crate) fn may_keep_failure(&self, paused: &Result<Pause, Error>) -> bool {
         self.records.journal.is_some() && (paused.is_err() || self.inheritance.had_failure.is_some())

@@ -1,7 +1,7 @@
 //! Where tasks run.
 //!
-//! The loop is generic over a [`TaskRunner`], so that in process a task is the plain call of its node. A
-//! [`HostRunner`] sends every task to a [`Host`](crate::host::Host) instead.
+//! In this process a task is the plain call of its node. A [`HostRunner`] sends every task to a
+//! [`Host`](crate::host::Host) instead.
 
 mod exit;
 mod runner;
@@ -12,10 +12,6 @@ pub(crate) use runner::{HostRunner, Question, QuestionOrRefusal, SentNode};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-
-use crate::engine::driver::Driver;
-use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error, OwnError};
 use crate::extract::Task;
 use crate::graph::run_graph::RunGraph;
@@ -26,42 +22,40 @@ use crate::policy::{EndedAttempt, Policies, attempt_once, call_with_policies, in
 use crate::typed::AnyState;
 
 /// Calls tasks. The loop polls the future in place and catches panics, here or in the future.
-pub(crate) trait TaskRunner: Send + Sync {
-    fn call(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState>;
+#[derive(Clone)]
+pub(crate) enum TaskRunner {
+    /// Runs a task in this process: a plain call.
+    Local,
+    /// Sends it to a host.
+    Host(HostRunner),
+}
 
-    /// [`call`](Self::call) in a call that is traced: attempts in this process have spans, inside the current
-    /// one.
-    fn call_in_spans(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
-        self.call(core, task)
+impl TaskRunner {
+    pub(crate) fn of(host: Option<&HostRunner>) -> Self {
+        host.map_or(TaskRunner::Local, |host| TaskRunner::Host(host.clone()))
     }
 
-    /// Lets the driver of a dependency graph drive a run with this runner.
-    fn drive<'a>(driver: Arc<dyn Driver>, run: &'a mut Loop<Self>) -> BoxFuture<'a, Result<Pause, Error>>
-    where
-        Self: Sized;
+    /// Calls a task. `traced`: attempts in this process have spans, inside the current one.
+    #[inline]
+    pub(crate) fn call(
+        &self,
+        core: &RunGraph,
+        task: &Task<'_, AnyState>,
+        traced: bool,
+    ) -> NodeFuture<AnyState> {
+        match self {
+            TaskRunner::Local => call(core, task, traced),
+            TaskRunner::Host(host) => host.call(core, task, traced),
+        }
+    }
 
     /// The runner, if it sends tasks to a host.
     #[inline]
-    fn as_host(&self) -> Option<&HostRunner> {
-        None
-    }
-}
-
-/// Runs a task in this process: a plain call.
-pub(crate) struct LocalRunner;
-
-impl TaskRunner for LocalRunner {
-    #[inline]
-    fn call(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
-        call(core, task, false)
-    }
-
-    fn call_in_spans(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
-        call(core, task, true)
-    }
-
-    fn drive<'a>(driver: Arc<dyn Driver>, run: &'a mut Loop<Self>) -> BoxFuture<'a, Result<Pause, Error>> {
-        driver.drive(run)
+    pub(crate) fn as_host(&self) -> Option<&HostRunner> {
+        match self {
+            TaskRunner::Local => None,
+            TaskRunner::Host(host) => Some(host),
+        }
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::host::TaskRunner;
 use crate::engine::load::finished_step;
 use crate::engine::step_results::stored_step;
 use crate::engine::task_output::{TaskOutput, resolve};
@@ -106,7 +105,7 @@ impl LiveStep {
 /// Outputs that are kept once their merge has succeeded.
 pub(super) struct NewOutputs(Vec<(u32, KeptOutput)>);
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Selects the results to be kept.
     pub(super) fn outputs_to_keep(
         &self,

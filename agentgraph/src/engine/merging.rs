@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::engine::actors::Actors;
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::lifetimes::begin_merge;
 use crate::engine::merge::{Merge, write};
@@ -22,7 +21,7 @@ pub(super) enum BeforeMerge {
     Gone,
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// The state and the other parts that the merge of a superstep's only task changes. The task is done, so
     /// its frontier is reused in place for the next one.
     #[inline]

@@ -9,7 +9,6 @@ use std::task::Poll;
 
 use crate::context::{Control, NewOnce, OnceStorage};
 use crate::engine::Loop;
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::step_results::id_of;
 use crate::engine::stored::once_write;
@@ -58,7 +57,7 @@ pub(super) async fn put_writes(
     Ok(())
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Stores the results of durable steps of the only task of a superstep while the task continues. Returns
     /// the task's result if it ended meanwhile.
     pub(super) async fn store_once_beside(

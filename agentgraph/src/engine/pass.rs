@@ -31,7 +31,6 @@ use crate::dependency::{NotRun, NotRunReason, Output, PassInput, inline};
 use crate::engine::driver::{Driver, FarNode, PassTurn};
 use crate::engine::executor::node_error;
 use crate::engine::halt::Cutoff;
-use crate::engine::host::{HostRunner, LocalRunner, TaskRunner};
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::pass::far::far_node;
 use crate::engine::pass::plan::PassReplay;
@@ -122,17 +121,10 @@ impl<O: Output, S: PassInput> Driver for Wiring<O, S> {
         Ok(desk.upcoming())
     }
 
-    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop<LocalRunner>) -> BoxFuture<'a, Result<Pause, Error>> {
-        if self.is_plain && is_bare::<O, S>(run) {
+    fn drive<'a>(self: Arc<Self>, run: &'a mut Loop) -> BoxFuture<'a, Result<Pause, Error>> {
+        if self.is_plain && run.runtime.runner.as_host().is_none() && is_bare::<O, S>(run) {
             return Box::pin(async move { bare(&self, run) });
         }
-        Box::pin(async move { Pass::new(self, run)?.run().await })
-    }
-
-    fn drive_on_host<'a>(
-        self: Arc<Self>,
-        run: &'a mut Loop<HostRunner>,
-    ) -> BoxFuture<'a, Result<Pause, Error>> {
         Box::pin(async move { Pass::new(self, run)?.run().await })
     }
 
@@ -197,7 +189,7 @@ fn not_run<O, S>(
 }
 
 /// Whether the pass has no events, no limits, no store and no edits.
-fn is_bare<O: Output, S: PassInput>(run: &Loop<LocalRunner>) -> bool {
+fn is_bare<O: Output, S: PassInput>(run: &Loop) -> bool {
     let watched = run.listeners.events.is_some()
         || run.listeners.spans.is_some()
         || run.listeners.halt.is_some()
@@ -209,7 +201,7 @@ fn is_bare<O: Output, S: PassInput>(run: &Loop<LocalRunner>) -> bool {
         || !outputs::<O, S>(&run.position.state).before.is_empty())
 }
 
-fn bare<O: Output, S: PassInput>(wiring: &Wiring<O, S>, run: &mut Loop<LocalRunner>) -> Result<Pause, Error> {
+fn bare<O: Output, S: PassInput>(wiring: &Wiring<O, S>, run: &mut Loop) -> Result<Pause, Error> {
     let outputs = outputs_mut::<O, S>(&mut run.position.state);
     inline::run(wiring, outputs).map_err(|(node, error)| {
         let error = node_error(error).at_node(outputs.name(node));
@@ -234,12 +226,12 @@ fn refused(error: EditError) -> Error {
 
 /// A pass under way: the call that it belongs to, the graph, the tasks that run, and what ended and is not
 /// stored yet. Its parts borrow from one another in every step, so they are in one struct.
-struct Pass<'a, O, S, R>
+struct Pass<'a, O, S>
 where
     O: Output,
     S: PassInput,
 {
-    run: &'a mut Loop<R>,
+    run: &'a mut Loop,
     wiring: Arc<Wiring<O, S>>,
     desk: Arc<PassDesk<O, S>>,
     /// The origin of all its tasks.
@@ -275,14 +267,13 @@ where
     sent: Option<(Vec<u32>, EncodedState)>,
 }
 
-impl<'a, O, S, R> Pass<'a, O, S, R>
+impl<'a, O, S> Pass<'a, O, S>
 where
     O: Output,
     S: PassInput,
-    R: TaskRunner,
 {
     /// The pass at its position: at its start, or at the point that earlier calls reached.
-    fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop<R>) -> Result<Self, Error> {
+    fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop) -> Result<Self, Error> {
         let stored = run.runtime.shared.stores_edits;
         let desk =
             Arc::new(PassDesk::new(Arc::clone(&wiring), outputs::<O, S>(&run.position.state).kept(), stored));

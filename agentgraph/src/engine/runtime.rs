@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::context::RunShared;
+use crate::engine::host::TaskRunner;
 use crate::policy::Siblings;
 
 /// The settings with which the tasks of a run are called. They do not change during the call.
-pub(crate) struct TaskRuntime<R> {
+pub(crate) struct TaskRuntime {
     /// Calls a node here, or sends it to a host.
-    pub(in crate::engine) runner: R,
+    pub(in crate::engine) runner: TaskRunner,
     /// The part of the run that every task sees.
     pub(in crate::engine) shared: Arc<RunShared>,
     /// The treatment of siblings when a task fails.
@@ -17,8 +18,13 @@ pub(crate) struct TaskRuntime<R> {
     pub(in crate::engine) max_concurrency: usize,
 }
 
-impl<R> TaskRuntime<R> {
-    pub(crate) fn new(runner: R, shared: Arc<RunShared>, siblings: Siblings, max_concurrency: usize) -> Self {
+impl TaskRuntime {
+    pub(crate) fn new(
+        runner: TaskRunner,
+        shared: Arc<RunShared>,
+        siblings: Siblings,
+        max_concurrency: usize,
+    ) -> Self {
         TaskRuntime { runner, shared, siblings, max_concurrency }
     }
 }

@@ -60,13 +60,13 @@ impl Spans {
 
     /// Calls a task in the span of its node.
     #[cold]
-    pub(crate) fn call<R: TaskRunner>(
+    pub(crate) fn call(
         &self,
-        runner: &R,
+        runner: &TaskRunner,
         core: &RunGraph,
         task: &Task<'_, AnyState>,
     ) -> NodeFuture<AnyState> {
-        self.in_node(core.name(task.request.node), task.request, || runner.call_in_spans(core, task))
+        self.in_node(core.name(task.request.node), task.request, || runner.call(core, task, true))
     }
 
     /// Calls a node in its span.

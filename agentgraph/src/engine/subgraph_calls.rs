@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{RunShared, SubgraphCall, UnreportedStops};
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::step_results::{id_of, sessions_write};
 use crate::engine::stored::{OF_RUN, SPENT, reported_stops_write, to_bytes};
@@ -18,7 +17,7 @@ use crate::error::Error;
 use crate::words::{Durability, END, Memory, StopReason, StoredStop};
 use agentgraph_checkpoint::{PendingWrite, Place, PutWrites, TaskId};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Assigns ids to the tasks that call subgraphs before they start. Other tasks need none.
     pub(super) fn announce_calls(&self) {
         let Some(nest) = &self.runtime.shared.nest else { return };

@@ -15,7 +15,6 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 
 use crate::engine::actors::Actors;
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::PreparedRecord;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off};
 use crate::error::Error;
@@ -38,7 +37,7 @@ enum Progress {
     Several,
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Runs superstep after superstep until there is a reason to pause. Rare awaits are boxed, so that the
     /// future of every run stays small: for a short run, a large future would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {

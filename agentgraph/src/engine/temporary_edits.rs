@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::context::edits::{CollectedEdit, Desk, EditCollector, Edits};
 use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::Loop;
-use crate::engine::host::TaskRunner;
 use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::graph::run_graph::AppliedEdits;
@@ -14,7 +13,7 @@ use crate::step::MakeEdits;
 use crate::typed::AnyUpdate;
 use crate::words::{DroppedEdits, GraphEdit};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Applies the caller's edits before the run starts, as START's. In a pass they are part of its input.
     /// Returns the edits that were made, too.
     pub(crate) fn edit_before(

@@ -176,7 +176,6 @@ fn lay_out(
         durable_nodes,
         contexts,
         constants: OnceLock::new(),
-        express: None,
     };
     let shared = GraphShared {
         names,

@@ -16,7 +16,7 @@ use crate::record::migrate::Migrations;
 use crate::record::migrate::UnknownFields;
 use crate::route::Pick;
 use crate::step::Goto;
-use crate::typed::{AnySchema, AnyState, Express, Seen};
+use crate::typed::{AnySchema, AnyState, Seen};
 use agentgraph_checkpoint::engine::Refused;
 use agentgraph_checkpoint::frame::Pairs;
 use agentgraph_checkpoint::{Checkpointer, StoreCode};
@@ -61,8 +61,6 @@ pub(crate) struct GraphCore {
     pub(crate) contexts: Vec<RequiredContext>,
     /// The part of every full's header that is constant for the graph and its channels.
     pub(crate) constants: OnceLock<Pairs>,
-    /// Runs one ready node after another; `None` for a graph whose nodes all go through the engine.
-    pub(crate) express: Option<Arc<dyn Express>>,
 }
 
 /// The rule by which runs of a graph decide which nodes run next.

@@ -45,7 +45,6 @@ impl GraphCore {
             durable_nodes: self.durable_nodes.clone(),
             contexts: self.contexts.clone(),
             constants: OnceLock::new(),
-            express: None,
         }
     }
 

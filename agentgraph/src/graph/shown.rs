@@ -8,7 +8,6 @@ use super::draw::{Line, LineKind, arrow, declare_node, escape};
 use super::overlay::Layers;
 use super::run_graph::RunGraph;
 use super::topology::END_ID;
-use crate::state::State;
 use crate::words::{END, START};
 
 /// The graph of a run: the compiled one with its temporary edits. [`CompiledGraph::topology_at`] returns it,

@@ -7,7 +7,7 @@
 use crate::record::content::{Content, Entries, Tree, writes};
 #[cfg(feature = "testing")]
 use crate::state::Channel;
-use crate::state::{State, StateError, StoredState, without_secrets};
+use crate::state::{StateError, StoredState, without_secrets};
 use crate::typed::{AnySchema, AnyState, AnyUpdate, Seen};
 #[cfg(feature = "testing")]
 use agentgraph_checkpoint::CheckpointId;

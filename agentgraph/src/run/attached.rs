@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::context::GraphShared;
 use crate::engine::driver::Driver;
+use crate::engine::express::Express;
 use crate::engine::host::HostRunner;
 use crate::graph::GraphCore;
 use crate::graph::compile::Compiled;
@@ -23,6 +24,8 @@ pub(crate) struct Attached {
     pub(in crate::run) host: Option<HostRunner>,
     /// Drives the passes of a dependency graph; `None` for every other graph.
     pub(in crate::run) driver: Option<Arc<dyn Driver>>,
+    /// Runs one ready node after another; `None` if all nodes are called by the engine.
+    pub(in crate::run) express: Option<Arc<dyn Express>>,
 }
 
 impl Attached {
@@ -34,6 +37,7 @@ impl Attached {
             persistence: None,
             host: None,
             driver: None,
+            express: None,
         }
     }
 

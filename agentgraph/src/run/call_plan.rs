@@ -7,7 +7,6 @@ use tracing::{Instrument, Span};
 use crate::context::{ValuesByType, check_contexts};
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Limits;
-use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::error::{Code, Error};
 use crate::persistence::Persistence;
 use crate::persistence::lease::{LeaseSource, TakenThread, busy, unless_cancelled};
@@ -150,38 +149,23 @@ impl CallPlan {
     }
 
     fn choose_drive(self, events: Option<Arc<EventQueue>>, span: &Span) -> Result<Drive, Error> {
-        match (self.graph.host.clone(), self.graph.persistence.is_some()) {
-            (None, false) => {
-                let ready = Box::new(self.make_ready_alone(LocalRunner, events)?);
-                record_run(span, ready.run_id());
-                Ok(Drive::Alone(ready))
-            }
-            (None, true) => Ok(Drive::Further(Box::pin(self.run_kept(LocalRunner, events, span.clone())))),
-            (Some(host), true) => Ok(Drive::Further(Box::pin(self.run_kept(host, events, span.clone())))),
-            (Some(host), false) => {
-                let mut ready = Box::new(self.make_ready_alone(host, events)?);
-                record_run(span, ready.run_id());
-                Ok(Drive::Further(Box::pin(async move {
-                    let driven = ready.drive_to_the_end().await;
-                    ready.outcome(driven)
-                })))
-            }
+        if self.graph.persistence.is_some() {
+            return Ok(Drive::Further(Box::pin(self.run_kept(events, span.clone()))));
         }
+        let ready = Box::new(self.make_ready_alone(events)?);
+        record_run(span, ready.run_id());
+        Ok(Drive::Alone(ready))
     }
 
     /// Prepares a run that stores nothing.
-    fn make_ready_alone<R: TaskRunner>(
-        mut self,
-        runner: R,
-        events: Option<Arc<EventQueue>>,
-    ) -> Result<PreparedCall<R>, Error> {
+    fn make_ready_alone(mut self, events: Option<Arc<EventQueue>>) -> Result<PreparedCall, Error> {
         let start = self.take_start()?;
         self.check_context(&start)?;
         match (self.from, &self.thread) {
             (Some(_), _) => Err(view::no_checkpointer()),
             // To continue has an error of its own, which says more.
             (None, Some(thread)) if matches!(start, CallRequest::Invoke(_)) => Err(begin::no_threads(thread)),
-            (None, _) => self.make_ready(start, None, runner, events),
+            (None, _) => self.make_ready(start, None, events),
         }
     }
 
@@ -247,15 +231,14 @@ impl CallPlan {
             ..CallPlan::new(self.graph.clone(), Ok(CallRequest::Proceed))
         };
         let found = OpenedThread { thread, fence: 0, stop: None, inside };
-        let ready = Box::new(tried.make_ready(start.clone(), Some(found), LocalRunner, None)?);
+        let ready = Box::new(tried.make_ready(start.clone(), Some(found), None)?);
         self.edits = ready.try_out(&writes).await?;
         Ok(())
     }
 
     /// Runs it on its thread, which no other run writes meanwhile.
-    async fn run_kept<R: TaskRunner>(
+    async fn run_kept(
         mut self,
-        runner: R,
         events: Option<Arc<EventQueue>>,
         span: Span,
     ) -> Result<Outcome<AnyState>, Error> {
@@ -298,7 +281,7 @@ impl CallPlan {
             let (thread, inside) = Box::pin(self.open(&start, &persistence, name, replaces)).await?;
             let head = thread.head();
             let found = OpenedThread { thread, fence, stop: lease.stop_request(), inside };
-            let mut ready = match self.make_ready(start, Some(found), runner, events) {
+            let mut ready = match self.make_ready(start, Some(found), events) {
                 Ok(ready) => Box::new(ready),
                 Err(refused) => return Err(refused),
             };
@@ -336,7 +319,7 @@ impl CallPlan {
 /// The execution of a call.
 enum Drive {
     /// In this process, storing nothing.
-    Alone(Box<PreparedCall<LocalRunner>>),
+    Alone(Box<PreparedCall>),
     /// On its thread, or on a host. Boxed, so that the future of a simple run stays small.
     Further(AnyRun),
 }

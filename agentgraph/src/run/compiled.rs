@@ -13,7 +13,8 @@ use crate::record::codec::Codec;
 use crate::record::json;
 use crate::run::attached::Attached;
 use crate::state::{State, StoredState};
-use crate::typed::{AnyUpdate, Seen, TypedNodes};
+use crate::typed::express::TypedNodes;
+use crate::typed::{AnyUpdate, Seen};
 use agentgraph_checkpoint::services::Services;
 use agentgraph_checkpoint::{Checkpointer, Store};
 
@@ -36,14 +37,13 @@ impl<S: State> StateGraph<S> {
     /// All [`Problem`](crate::graph::Problem)s of the graph, each with the file and line of the call that
     /// caused it.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
-        let mut compiled = compile::compile(self.declared)?;
-        let core = &mut compiled.core;
-        let mut nodes = TypedNodes::<S>::new(core.schema.typed::<S>().clone());
-        for node in &core.nodes {
+        let mut any = Attached::of(compile::compile(self.declared)?);
+        let mut nodes = TypedNodes::<S>::new(any.core.schema.typed::<S>().clone());
+        for node in &any.core.nodes {
             nodes.add(&*node.call, node.policies.is_none() && node.graph.is_none());
         }
-        core.express = Some(Arc::new(nodes));
-        Ok(CompiledGraph::of(Attached::of(compiled)))
+        any.express = Some(Arc::new(nodes));
+        Ok(CompiledGraph::of(any))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::context::{
 };
 use crate::engine::call::end::CallEnd;
 use crate::engine::executor::ParentExit;
-use crate::engine::host::{HostRunner, LocalRunner, TaskRunner};
+use crate::engine::host::{HostRunner, TaskRunner};
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::listeners::Listeners;
@@ -42,7 +42,6 @@ use crate::run::event::{ChildEvents, EventQueue};
 use crate::run::nested::ground::{CallGround, FoundRun};
 use crate::run::outcome::stored_stuck_error;
 use crate::session::{Sessions, StoredSessions};
-use crate::state::State;
 use crate::subgraph::namespace;
 use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{Durability, Interrupt, Memory};
@@ -197,17 +196,16 @@ impl ChildCall<'_> {
                 self.fresh(begin, journal)
             }
         };
-        match self.runner() {
-            None => self.drive(opening, LocalRunner).await,
-            Some(host) => Box::pin(self.drive(opening, host)).await,
-        }
+        self.drive(opening).await
     }
 
-    /// The runner of a call whose tasks run on a host: the graph's own, or that of the run around it.
-    fn runner(&self) -> Option<HostRunner> {
+    /// Calls the tasks here, or on the host of the graph or of the run around it.
+    fn runner(&self) -> TaskRunner {
         let Callee { graph, codec, .. } = self.callee;
-        let inherited = || Some(HostRunner::new(Arc::clone(self.outer.host.as_ref()?), *codec));
-        graph.host.clone().or_else(inherited)
+        match (&graph.host, &self.outer.host) {
+            (None, Some(inherited)) => TaskRunner::Host(HostRunner::new(Arc::clone(inherited), *codec)),
+            (own, _) => TaskRunner::of(own.as_ref()),
+        }
     }
 
     fn journal(&self, unnamed: Option<CheckpointId>) -> Option<Journal> {
@@ -358,12 +356,8 @@ impl ChildCall<'_> {
         Place { thread, namespace: &self.namespace }
     }
 
-    async fn drive<R: TaskRunner>(
-        &self,
-        opening: ChildOpening,
-        runner: R,
-    ) -> Result<(ChildEnd, StoredMemories), ChildStop> {
-        let (mut run, input) = self.make_loop(opening, runner)?;
+    async fn drive(&self, opening: ChildOpening) -> Result<(ChildEnd, StoredMemories), ChildStop> {
+        let (mut run, input) = self.make_loop(opening)?;
         run.show_edits();
         let paused = match input {
             Some((input, abandoned)) => match run.input(input, abandoned).await {
@@ -392,11 +386,7 @@ impl ChildCall<'_> {
     }
 
     #[allow(clippy::type_complexity)]
-    fn make_loop<R: TaskRunner>(
-        &self,
-        opening: ChildOpening,
-        runner: R,
-    ) -> Result<(Loop<R>, Option<(AnyUpdate, Option<RunId>)>), Error> {
+    fn make_loop(&self, opening: ChildOpening) -> Result<(Loop, Option<(AnyUpdate, Option<RunId>)>), Error> {
         let ChildOpening {
             position,
             inheritance,
@@ -429,7 +419,8 @@ impl ChildCall<'_> {
         let namespace = Arc::clone(&self.namespace);
         let events = self.events(&root);
         let once_storage = once_storage(journal.as_ref());
-        let host = self.runner().map(|runner| Arc::clone(runner.host()));
+        let runner = self.runner();
+        let host = runner.as_host().map(|runner| Arc::clone(runner.host()));
         let shared = RunShared {
             graph: Arc::clone(&graph.shared),
             run: outer.run,
@@ -463,7 +454,8 @@ impl ChildCall<'_> {
         let traced = self.call.updates.then_some(total);
         let records = Records::new(journal, &position, outputs, traced);
         let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.siblings, max_concurrency);
-        let run = Loop::new(position, inheritance, records, Listeners::new(events, None), runtime, None);
+        let run =
+            Loop::new(position, inheritance, records, Listeners::new(events, None), runtime, (None, None));
         Ok((run, input))
     }
 

@@ -15,7 +15,7 @@ use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
 impl Attached {
     /// The same graph, observed; `around` is the path of the node that it is, empty for a root graph.
     pub(crate) fn observed(&self, by: &Arc<dyn Observer>, around: &str, codec: &Codec) -> Self {
-        Attached { core: Arc::new(self.core.observed(by, around, codec)), ..self.clone() }
+        Attached { core: Arc::new(self.core.observed(by, around, codec)), express: None, ..self.clone() }
     }
 }
 

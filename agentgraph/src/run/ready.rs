@@ -38,8 +38,8 @@ use agentgraph_checkpoint::RunId;
 
 /// Built in one synchronous step: values that live across an await are part of the run's future, which is
 /// written and moved before the first node runs.
-pub(super) struct PreparedCall<R: TaskRunner> {
-    run: Loop<R>,
+pub(super) struct PreparedCall {
+    run: Loop,
     next: FirstAction,
     edits: Vec<MakeEdits>,
     further_edits: Vec<Edit>,
@@ -59,13 +59,12 @@ pub(super) struct OpenedThread<'a> {
 }
 
 impl CallPlan {
-    pub(super) fn make_ready<R: TaskRunner>(
+    pub(super) fn make_ready(
         self,
         start: CallRequest,
         found: Option<OpenedThread<'_>>,
-        runner: R,
         events: Option<Arc<EventQueue>>,
-    ) -> Result<PreparedCall<R>, Error> {
+    ) -> Result<PreparedCall, Error> {
         let (thread, fence, stop, inside) = match found {
             Some(OpenedThread { thread, fence, stop, inside }) => (Some(thread), fence, stop, inside),
             None => (None, 0, None, Vec::new()),
@@ -150,10 +149,11 @@ impl CallPlan {
         let traced = updates.then(AnyUpdate::default);
         let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
         let siblings = self.limits.siblings.unwrap_or(self.graph.core.siblings);
+        let runner = TaskRunner::of(self.graph.host.as_ref());
         let runtime = TaskRuntime::new(runner, shared, siblings, self.limits.max_concurrency);
         let listeners = Listeners::new(events, halt);
-        let driver = self.graph.driver.clone();
-        let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, driver);
+        let conductors = (self.graph.driver.clone(), self.graph.express.clone());
+        let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, conductors);
         run.show_edits();
         let is_edit = matches!(begun.next, FirstAction::Edit(..));
         Ok(PreparedCall {
@@ -167,7 +167,7 @@ impl CallPlan {
     }
 }
 
-impl<R: TaskRunner> PreparedCall<R> {
+impl PreparedCall {
     /// Panics of nodes are caught where the nodes run. This catches those of routes, reducers and serialised
     /// values.
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
@@ -266,8 +266,8 @@ impl<R: TaskRunner> PreparedCall<R> {
     }
 }
 
-async fn edit_state<R: TaskRunner>(
-    run: &mut Loop<R>,
+async fn edit_state(
+    run: &mut Loop,
     (edit, further): (Edit, Vec<Edit>),
     from: Option<EditBase>,
 ) -> Result<(), Error> {

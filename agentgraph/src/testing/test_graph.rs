@@ -24,7 +24,8 @@ use crate::node::{ErasedNode, IntoNode};
 use crate::record::codec::Codec;
 use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
 use crate::state::{State, StoredState};
-use crate::typed::{AnyState, TypedNode};
+use crate::typed::AnyState;
+use crate::typed::node::TypedNode;
 
 /// A graph under test: [`CompiledGraph`], with and without `.eager()`, also of a
 /// [`Workflow`](crate::Workflow); [`CompiledDependencyGraph`].

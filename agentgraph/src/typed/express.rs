@@ -8,45 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use super::{AnyState, Seen, TypedNode, any_step};
-use crate::context::{RunShared, TaskOrigin, TaskRequest};
+use super::node::{TypedNode, any_step};
+use super::{AnyState, Seen};
+use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::STEPS_WITHOUT_YIELD;
-use crate::engine::merge::Merge;
+use crate::engine::express::{Express, ExpressExit, ExpressParts};
 use crate::error::Error;
 use crate::extract::Task;
-use crate::node::{ErasedNode, NodeFuture, NodeResult};
+use crate::node::ErasedNode;
 use crate::policy::guarded;
 use crate::state::State;
 use crate::step::Step;
-
-/// The parts of a run that the sequence changes.
-pub(crate) struct ExpressParts<'a, 'm> {
-    pub(crate) merge: Merge<'m>,
-    pub(crate) state: &'a mut AnyState,
-    pub(crate) shared: &'a Arc<RunShared>,
-    /// The number of supersteps that the call has started, and of those that it has merged.
-    pub(crate) step: &'a mut u64,
-    pub(crate) merged: &'a mut u64,
-}
-
-/// The reason why the sequence ends.
-pub(crate) enum ExpressExit {
-    /// At a boundary between two supersteps.
-    Boundary,
-    /// The task of a superstep was pending at its first poll.
-    Pending(u32, NodeFuture<AnyState>),
-    /// The task returned something other than an update.
-    Ended(u32, NodeResult<AnyState>),
-}
-
-/// Runs one ready task after another.
-pub(crate) trait Express: Send + Sync {
-    /// Continues as long as each superstep is one task that is ready and returns an update.
-    ///
-    /// # Errors
-    /// If a merge fails.
-    fn run(&self, parts: ExpressParts<'_, '_>, cx: &mut Context<'_>) -> Result<ExpressExit, Error>;
-}
 
 /// The nodes of a graph with their state type, by dense id. `None` is a node that only the engine can call.
 pub(crate) struct TypedNodes<S: State> {

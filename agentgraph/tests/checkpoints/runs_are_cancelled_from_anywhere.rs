@@ -329,7 +329,7 @@ async fn running_threads_come_in_pages() {
     let runs: Vec<_> =
         ["c", "a", "b"].map(|thread| in_background(graph.invoke(said("i")).thread(thread))).into();
     slow.called(3).await;
-    let names = async |query: agentgraph::run::RunningThreads<Words>| {
+    let names = async |query: agentgraph::run::RunningThreads| {
         query.await.unwrap().into_iter().map(|run| run.thread).collect::<Vec<_>>()
     };
     assert_eq!(names(graph.running()).await, ["a", "b", "c"]);

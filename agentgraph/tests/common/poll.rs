@@ -19,14 +19,14 @@ pub async fn pending_for(polls: u32) {
 }
 
 /// Polls a future at most `polls` times, and drops it if it is not done by then.
-pub async fn at_most<F: Future + ?Sized>(mut future: Pin<Box<F>>, polls: u32) -> Option<F::Output> {
+pub async fn at_most<F: Future + Unpin>(mut future: F, polls: u32) -> Option<F::Output> {
     let mut left = polls;
     poll_fn(|cx| {
         if left == 0 {
             return Poll::Ready(None);
         }
         left -= 1;
-        let polled = future.as_mut().poll(cx).map(Some);
+        let polled = Pin::new(&mut future).poll(cx).map(Some);
         if left == 0 && polled.is_pending() {
             return Poll::Ready(None);
         }

@@ -89,7 +89,7 @@ impl Place {
     /// Runs a call to its end.
     pub(super) fn run(&self, call: Call, thread: &str) -> BoxFuture<'static, RunEnd> {
         match self {
-            Place::Here(graph) => local_run(graph, call, thread).into_future(),
+            Place::Here(graph) => Box::pin(local_run(graph, call, thread).into_future()),
             #[cfg(feature = "restate")]
             Place::Restate(remote) => remote.run(call, thread),
         }

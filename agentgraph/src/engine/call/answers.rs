@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::engine::Loop;
-use crate::engine::host::TaskRunner;
 #[cfg(feature = "validate")]
 use crate::engine::left_over::TaskRemains;
 use crate::engine::load::finished_step;
@@ -69,7 +68,7 @@ impl Answers {
     }
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Checks that the stored results of finished tasks can be used, before anything is stored on top of
     /// them.
     pub(crate) fn check_left_over(&self) -> Result<(), Error> {

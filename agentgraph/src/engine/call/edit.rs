@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::engine::frontier::Frontier;
-use crate::engine::host::TaskRunner;
 use crate::engine::left_over::EditedTasks;
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
@@ -36,7 +35,7 @@ impl Edit {
     }
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Makes edits one after the other, in one commit. `behind` contains what the first keeps of its tasks.
     pub(crate) async fn edit_in_order(
         &mut self,

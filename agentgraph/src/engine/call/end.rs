@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::context::UnreportedStops;
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -33,7 +32,7 @@ pub(crate) struct CallEnd {
     pub(crate) unreported: Vec<UnreportedStops>,
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     pub(crate) fn into_end(self) -> CallEnd {
         CallEnd {
             stuck: self.own_stuck(),

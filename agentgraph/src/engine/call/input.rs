@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::reset;
 use crate::engine::merge::Merge;
 use crate::engine::recorder::Recorder;
@@ -12,7 +11,7 @@ use crate::state::Lifetime;
 use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::{RunId, Source};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Starts a run on the current state: resets run channels, applies the input and follows START's edges.
     pub(crate) async fn input(&mut self, input: AnyUpdate, abandoned: Option<RunId>) -> Result<(), Error> {
         let entry = match &self.driver {

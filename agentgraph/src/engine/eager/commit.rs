@@ -6,7 +6,6 @@ use crate::context::{NewQuestions, Refusal};
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::failures::{error_write, no_error};
 use crate::engine::flow::{Activation, Key, Phase};
-use crate::engine::host::TaskRunner;
 use crate::engine::question_writes::refusal_writes;
 use crate::engine::stored::{StoredAnswer, StoredRequest, reported_stops_write, to_bytes};
 use crate::engine::{Loop, Pause};
@@ -15,7 +14,7 @@ use crate::failure::Failure;
 use crate::words::{Interrupt, InterruptKind, StopReason, StoredStop};
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Ends the call and returns its result; `None` if the call continues after all.
     pub(super) async fn conclude(&mut self, course: &mut Course) -> Result<Option<Pause>, Error> {
         match course.stop.take() {

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use crate::engine::Loop;
 use crate::engine::flow::Key;
-use crate::engine::host::TaskRunner;
 use crate::engine::task_id::StepPlace;
 use crate::engine::task_output::{TaskOutput, node_to_act_as};
 use crate::error::Error;
 use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::{RunId, Source};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// [`adopt_left`](Self::adopt_left) with the task ids of an earlier run, on its thread if one is given.
     pub(in crate::engine) fn adopt_left_of(&mut self, run: RunId, thread: Option<&str>) {
         let Some(journal) = &mut self.records.journal else { return };

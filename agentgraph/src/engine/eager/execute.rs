@@ -10,7 +10,6 @@ use crate::engine::eager::course::{Course, StartedTask, Stop};
 use crate::engine::eager::request;
 use crate::engine::executor::{Executor, Ledger, NoOutput, PlannedTask};
 use crate::engine::flow::{Activation, Key, Phase};
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::once::put_writes;
 use crate::engine::running_tasks::{RunningTask, await_while_running};
@@ -22,7 +21,7 @@ use crate::run::event::EventQueue;
 use crate::typed::AnyState;
 use crate::words::{Memory, StopReason};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Starts the activations that may start, outside tokio's cooperative budget: with more ready tasks than
     /// the budget allows, the rest would be delayed for nothing. Also polls the tasks that were started
     /// before, so that tasks that are always ready do not hold them up.
@@ -288,11 +287,7 @@ impl<R: TaskRunner> Loop<R> {
 }
 
 /// Takes the result of a running task, if one has ended.
-pub(super) fn poll_running<R: TaskRunner>(
-    executor: &Executor<'_, R>,
-    course: &mut Course,
-    cx: &mut Context<'_>,
-) -> bool {
+pub(super) fn poll_running(executor: &Executor<'_>, course: &mut Course, cx: &mut Context<'_>) -> bool {
     let Poll::Ready(Some((request, result))) = course.poll_result(cx) else { return false };
     executor.report(request, result, &mut Vec::new(), &mut course.ends());
     true

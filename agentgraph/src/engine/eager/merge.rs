@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::engine::Loop;
 use crate::engine::activations::Activations;
 use crate::engine::flow::{Activation, Flow, Key, MergeEntry, NextCommit, Phase};
-use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::merge::{Arrival, Merge};
 use crate::engine::task_output::TaskOutput;
@@ -104,7 +103,7 @@ impl Activations {
     }
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// The next commit.
     pub(in crate::engine) fn upcoming(&self) -> NextCommit {
         match (&self.records.journal, &self.position.eager) {

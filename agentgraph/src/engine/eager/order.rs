@@ -6,10 +6,9 @@
 use crate::engine::Loop;
 use crate::engine::eager::course::{Course, StartedTask, TaskResult};
 use crate::engine::flow::order::OrderTurn;
-use crate::engine::host::TaskRunner;
 use crate::run::event::EventKind;
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// The ended task to handle next: the first one, unless the recorded order names another.
     pub(super) fn next_end(&mut self, course: &mut Course) -> Option<(u32, StartedTask, TaskResult)> {
         if self.position.eager.as_ref()?.order.is_none() {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::engine::Loop;
 use crate::engine::activations::Activations;
 use crate::engine::flow::{Flow, Handler, Key, Phase};
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::load::{replay, restore, restore_kept, unknown_read};
 use crate::engine::stored::StoredAnswer;
@@ -16,7 +15,7 @@ use crate::typed::AnyState;
 use crate::words::OpenId;
 use agentgraph_checkpoint::{CheckpointId, TaskId};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Clears what an earlier run had open.
     pub(in crate::engine) fn begin_flow(&mut self) {
         if let Some(eager) = &mut self.position.eager {

@@ -8,11 +8,10 @@ use std::time::Duration;
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::execute::poll_running;
 use crate::engine::halt::{Cutoff, sleep};
-use crate::engine::host::TaskRunner;
 use crate::engine::{Loop, cut_off};
 use agentgraph_checkpoint::services::micros;
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     pub(super) async fn wait(&mut self, course: &mut Course) {
         let mut due = self.due_in().map(|due| sleep(&self.runtime.shared.services, due));
         let mut halt = self.listeners.halt.take();

@@ -3,15 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::exit::{arrived, leaving};
 use crate::context::{Interrupted, RunShared, TaskRequest, Units, VisibleEdits};
-use crate::engine::driver::Driver;
-use crate::engine::host::{LocalRunner, TaskRunner};
 use crate::engine::stored::{StoredStep, from_bytes};
-use crate::engine::{Loop, Pause};
 use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::Task;
 use crate::failure::{Failure, FarError};
@@ -51,31 +47,20 @@ impl Clone for HostRunner {
     }
 }
 
-impl TaskRunner for HostRunner {
-    fn call(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
-        match core.entry(task.request.node) {
-            Some(node) if node.graph.is_some() => self.of_graph(core, LocalRunner.call(core, task)),
-            _ => self.send(core, task),
-        }
-    }
-
-    fn call_in_spans(&self, core: &RunGraph, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
-        match core.entry(task.request.node) {
-            Some(node) if node.graph.is_some() => self.of_graph(core, LocalRunner.call_in_spans(core, task)),
-            _ => self.send(core, task),
-        }
-    }
-
-    fn drive<'a>(driver: Arc<dyn Driver>, run: &'a mut Loop<Self>) -> BoxFuture<'a, Result<Pause, Error>> {
-        driver.drive_on_host(run)
-    }
-
-    fn as_host(&self) -> Option<&HostRunner> {
-        Some(self)
-    }
-}
-
 impl HostRunner {
+    /// Sends a task. A graph runs where the loop runs: its own tasks go to the host.
+    pub(super) fn call(
+        &self,
+        core: &RunGraph,
+        task: &Task<'_, AnyState>,
+        traced: bool,
+    ) -> NodeFuture<AnyState> {
+        match core.entry(task.request.node) {
+            Some(node) if node.graph.is_some() => self.of_graph(core, super::call(core, task, traced)),
+            _ => self.send(core, task),
+        }
+    }
+
     pub(crate) fn new(host: Arc<dyn Host>, codec: Codec) -> Self {
         HostRunner { host, codec, encoded: Mutex::default() }
     }

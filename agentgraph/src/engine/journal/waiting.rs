@@ -2,7 +2,6 @@
 
 use crate::engine::journal::Journal;
 use crate::error::Error;
-use crate::state::State;
 use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 
 /// The unstored commits and writes of a call that stores at its end.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::dependency::{NotRun, NotRunReason, Output, PassInput};
 use crate::engine::halt::Cutoff;
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::once::put_writes;
 use crate::engine::pass::{Pass, not_run, outputs, outputs_mut};
@@ -17,7 +16,7 @@ use crate::failure::Failure;
 use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 
-impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
     pub(super) async fn end(mut self, cut: Option<Cutoff>) -> Result<Pause, Error> {
         let late: Vec<String> =
             self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();

@@ -8,7 +8,6 @@ use crate::dependency::deps::{Deps, HeldOutput, Slot};
 use crate::dependency::node::{CallKind, begin};
 use crate::dependency::wiring::WiredNode;
 use crate::dependency::{Output, PassInput};
-use crate::engine::host::TaskRunner;
 use crate::engine::pass::{Pass, outputs, outputs_mut};
 use crate::engine::running_tasks::RunningTask;
 use crate::error::{BoxError, Error};
@@ -19,7 +18,7 @@ use crate::policy::{CatchPanic, call_with_policies, guarded, invoke, invoke_in_s
 use crate::run::event::EventKind;
 use crate::typed::AnyState;
 
-impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Starts a node, or takes its last output if it is skipped.
     pub(super) fn start(&mut self, node: u32, cx: &mut Context<'_>) -> Result<(), Error> {
         let index = self.started;

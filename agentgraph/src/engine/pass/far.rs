@@ -12,7 +12,7 @@ use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::wiring::{WiredNode, Wiring};
 use crate::dependency::{Output, PassInput};
 use crate::engine::driver::FarNode;
-use crate::engine::host::{SentNode, TaskRunner};
+use crate::engine::host::SentNode;
 use crate::engine::load::graph_changed;
 use crate::engine::pass::{Pass, outputs};
 use crate::engine::stored::{from_bytes, to_bytes};
@@ -37,7 +37,7 @@ struct PassView {
     outputs: Bytes,
 }
 
-impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Sends a node to the host of the run.
     pub(super) fn send(
         &mut self,

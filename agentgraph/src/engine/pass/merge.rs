@@ -8,7 +8,6 @@ use crate::dependency::outputs::{Outputs, OutputsUpdate, StoredDropped};
 use crate::dependency::{Output, PassInput};
 use crate::engine::executor::{NoOutput, bad_answer_to, log_voided, node_error};
 use crate::engine::failures::{error_write, no_error};
-use crate::engine::host::TaskRunner;
 use crate::engine::pass::{DroppedEdits, GraphEdit, Pass, outputs_mut};
 use crate::engine::question_writes::{asks_writes, refusal_writes};
 use crate::engine::stored::{StoredStep, StoredTurn};
@@ -23,7 +22,7 @@ use crate::words::{Interrupt, TaskEnd};
 use agentgraph_checkpoint::PendingWrite;
 use agentgraph_checkpoint::header::StoredMemories;
 
-impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Judges the result of a node. The control cell is read first: a task that has asked waits, whatever it
     /// returned.
     pub(super) fn ended(&mut self, request: TaskRequest, result: NodeResult<AnyState>) -> Result<(), Error> {

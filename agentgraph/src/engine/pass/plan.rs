@@ -8,7 +8,6 @@ use crate::dependency::edits::{Op, PassDesk, SettledEdits, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
 use crate::dependency::plan::Status;
 use crate::dependency::{Output, PassInput};
-use crate::engine::host::TaskRunner;
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::load::{finished_step, graph_changed};
 use crate::engine::pass::{Pass, nodes_added, outputs, outputs_mut};
@@ -105,7 +104,7 @@ impl<'a, O: Output, S: PassInput> PassReplay<'a, O, S> {
     }
 }
 
-impl<O: Output, S: PassInput, R: TaskRunner> Pass<'_, O, S, R> {
+impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Applies the results of earlier calls.
     pub(super) fn go_through(&mut self) -> Result<(), Error> {
         let left_over = std::mem::take(&mut self.run.inheritance.left_over);

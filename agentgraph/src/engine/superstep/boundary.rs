@@ -1,12 +1,11 @@
 //! The boundary between two supersteps: reasons to end the call there, and telling the caller.
 
-use crate::engine::host::TaskRunner;
 use crate::engine::stored::reported_stops_write;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::words::{Interrupt, InterruptKind, StoredStop};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// The reason to end the call between two supersteps. Static interrupts come before the limit and the
     /// token: a later call goes past them, so the caller must have been told.
     #[inline]

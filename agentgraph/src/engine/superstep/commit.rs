@@ -4,7 +4,6 @@ use crate::context::ChildPause;
 use crate::engine::actors::{Actors, Handover, handled};
 use crate::engine::executor::{NoOutput, ParentExit, bad_answer_to};
 use crate::engine::failures::{error_write, no_error};
-use crate::engine::host::TaskRunner;
 use crate::engine::question_writes::{asks_writes, refusal_writes};
 use crate::engine::step_results::{failure_write, id_of, result_write, sessions_write};
 use crate::engine::{Loop, Pause};
@@ -13,7 +12,7 @@ use crate::failure::Failure;
 use crate::words::Interrupt;
 use agentgraph_checkpoint::TaskId;
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Stores the remains of a superstep that cannot be committed, then returns the reason.
     pub(super) async fn pause(&mut self) -> Result<Pause, Error> {
         self.end_waiting().await?;

@@ -6,7 +6,6 @@ use crate::engine::Loop;
 use crate::engine::actors::{Actors, Handover, handled};
 use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::frontier::{Dispatched, Frontier};
-use crate::engine::host::TaskRunner;
 use crate::engine::journal::Journal;
 use crate::engine::left_over::EditedTasks;
 use crate::engine::lifetimes::begin_merge;
@@ -35,7 +34,7 @@ struct MergedTask {
     stuck: Vec<StoredStuck>,
 }
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Ends the open superstep as if these nodes had returned the updates. Its finished tasks are merged with
     /// them, since they are never run again. Unfinished tasks are given up.
     pub(in crate::engine) async fn edit_as(

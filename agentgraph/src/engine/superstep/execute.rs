@@ -10,7 +10,6 @@ use crate::context::TaskRequest;
 use crate::engine::actors::{Handover, handled};
 use crate::engine::executor::{Ledger, PlannedTask};
 use crate::engine::halt::Cutoff;
-use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::once::or_unstored;
 use crate::engine::step_results::SuperstepLedger;
@@ -23,7 +22,7 @@ use crate::policy::{CatchPanic, guarded};
 use crate::step::Step;
 use crate::typed::AnyState;
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Starts the only task of a superstep, and merges its result if it is ready. One poll without an async
     /// function of its own, which would cost more than the rest of it.
     #[inline]
@@ -38,7 +37,7 @@ impl<R: TaskRunner> Loop<R> {
             let shared = &self.runtime.shared;
             let task = Task { state, shared, request, input, failure: None };
             let mut future = match &self.listeners.spans {
-                None => self.runtime.runner.call(&self.position.graph, &task),
+                None => self.runtime.runner.call(&self.position.graph, &task, false),
                 Some(spans) => spans.call(&self.runtime.runner, &self.position.graph, &task),
             };
             match future.as_mut().poll(cx) {

@@ -8,15 +8,14 @@ use std::sync::Arc;
 use std::task::Context;
 
 use crate::engine::Loop;
-use crate::engine::host::TaskRunner;
+use crate::engine::express::{ExpressExit, ExpressParts};
 use crate::engine::merge::Merge;
 use crate::engine::recorder::Recorder;
 use crate::engine::superstep::Progress;
 use crate::error::Error;
 use crate::policy::CatchPanic;
-use crate::typed::{ExpressExit, ExpressParts};
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Whether a superstep of one task has nothing to check but the task.
     pub(super) fn is_express(&self) -> bool {
         let watched = self.listeners.events.is_some()
@@ -29,13 +28,13 @@ impl<R: TaskRunner> Loop<R> {
         let core = &self.position.graph;
         let special = core.breaks.is_some() || core.has_graphs || core.has_ephemeral;
         let late = core.topology.times_joins || !core.topology.deferred.is_empty();
-        let far = self.runtime.runner.as_host().is_some() || core.express.is_none();
+        let far = self.runtime.runner.as_host().is_some() || self.express.is_none();
         !(watched || kept || special || late || far)
     }
 
     /// Continues as long as each superstep is one task that is ready and returns an update.
     pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Progress, Error> {
-        let Some(express) = self.position.graph.express.clone() else { return Ok(Progress::Boundary) };
+        let Some(express) = self.express.clone() else { return Ok(Progress::Boundary) };
         let position = &mut self.position;
         let merge = Merge {
             core: &position.graph,

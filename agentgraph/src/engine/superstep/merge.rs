@@ -1,7 +1,6 @@
 //! Merging the results of a superstep's tasks.
 
 use crate::engine::actors::Actors;
-use crate::engine::host::TaskRunner;
 use crate::engine::lifetimes::{begin_merge, writes_ephemeral};
 use crate::engine::merge::Merge;
 use crate::engine::recorder::Recorder;
@@ -9,7 +8,7 @@ use crate::engine::task_output::TaskOutput;
 use crate::engine::{Loop, now};
 use crate::error::Error;
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     pub(super) fn merge_single(&mut self, node: u32, done: TaskOutput) -> Result<(), Error> {
         let mut done = [Some(done)];
         let keeps = self.outputs_to_keep(|_| node, &done)?;

@@ -6,7 +6,6 @@ use crate::context::TaskRequest;
 use crate::engine::Loop;
 use crate::engine::actors::{Handover, handled};
 use crate::engine::executor::NoOutput;
-use crate::engine::host::TaskRunner;
 use crate::engine::load::{finished_step, proposed, stuck_in};
 use crate::engine::step_results::id_of;
 use crate::engine::stored::memories_of;
@@ -15,7 +14,7 @@ use crate::engine::task_output::resolve;
 use crate::error::Error;
 use agentgraph_checkpoint::RunId;
 
-impl<R: TaskRunner> Loop<R> {
+impl Loop {
     /// Applies the remains of earlier calls, and returns the tasks to run: those that are neither finished
     /// nor waiting for an answer. `None` means all tasks.
     pub(super) fn take_left_over(&mut self) -> Result<Option<Vec<u32>>, Error> {

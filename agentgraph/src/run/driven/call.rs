@@ -14,7 +14,7 @@ use crate::node::host::Blob;
 use crate::policy::Siblings;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
-use crate::state::{State, StoredState};
+use crate::state::StoredState;
 use crate::typed::AnyUpdate;
 use crate::words::{Budget, InterruptId, View, Views};
 

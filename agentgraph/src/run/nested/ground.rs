@@ -8,7 +8,6 @@ use crate::error::{Code, Error};
 use crate::persistence::Persistence;
 use crate::record::header::{Header, StoredCall};
 use crate::run::begin::unknown_checkpoint;
-use crate::state::State;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, Source, Tail};
 
 /// The content of a call's namespace.
