@@ -79,7 +79,7 @@ use crate::typed::{AnySchema, AnyState, Seen};
 /// ```
 #[must_use = "a builder does nothing until `compile()`"]
 pub struct StateGraph<S: State> {
-    pub(crate) declared: Declared,
+    declared: Declared,
     state: PhantomData<fn() -> S>,
 }
 
@@ -172,6 +172,13 @@ impl<S: State<Schema: Default>> StateGraph<S> {
 impl<S: State<Schema: Default>> Default for StateGraph<S> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl<S: State> StateGraph<S> {
+    /// Checks the graph. What is returned no longer knows the type of the state.
+    pub(crate) fn check(self) -> Result<compile::Compiled, CompileError> {
+        compile::compile(self.declared)
     }
 }
 

@@ -317,7 +317,7 @@ impl<P: State, C: StoredState> IntoNode<P, IsGraph> for Subgraph<P, C> {
     fn into_node(self) -> Node<P> {
         let Subgraph { graph, memory, begin, requirements } = self;
         let codec = graph.codec();
-        let callee = Arc::new(Callee { graph: graph.any, codec, memory });
+        let callee = Arc::new(Callee { graph: graph.into_any(), codec, memory });
         let settings =
             NodeSettings { graph: Some(Arc::clone(&callee) as _), requirements, ..NodeSettings::default() };
         Node { call: Arc::new(GraphNode { callee, begin }), settings }

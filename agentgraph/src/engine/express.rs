@@ -1,5 +1,5 @@
-//! [`Express`]: supersteps of one ready task after another, as the engine sees them. The shell runs them, since
-//! it knows the state.
+//! [`Express`]: supersteps of one ready task after another, as the engine sees them. The shell runs them,
+//! since it knows the state.
 
 use std::sync::Arc;
 use std::task::Context;

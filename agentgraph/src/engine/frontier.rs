@@ -8,8 +8,8 @@ use crate::step::InputValue;
 /// reporting and storing tasks use this order, never the order of completion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frontier {
-    pub(crate) pulled: Vec<u32>,
-    pub(crate) dispatched: Vec<Dispatched>,
+    pub(in crate::engine) pulled: Vec<u32>,
+    pub(in crate::engine) dispatched: Vec<Dispatched>,
     /// Deferred nodes that were reached: they wait until nothing else can run.
     pub(in crate::engine) deferred: Vec<u32>,
 }

@@ -14,14 +14,15 @@ use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::{END_ID, Exits, Topology};
 use crate::graph::{GraphCore, RouterFn};
+use crate::state::StateError;
 use crate::step::{Goto, InputValue};
 use crate::typed::{AnyState, AnyUpdate, Seen};
 
 /// The parts that a merge changes beside the state.
 pub(crate) struct Merge<'a> {
-    pub(crate) core: &'a RunGraph,
+    pub(in crate::engine) core: &'a RunGraph,
     pub(in crate::engine) joins: &'a mut Joins,
-    pub(crate) next: &'a mut Frontier,
+    pub(in crate::engine) next: &'a mut Frontier,
     pub(in crate::engine) recorder: Recorder<'a>,
     pub(in crate::engine) gotos: &'a mut Vec<Goto>,
     /// Set once the state has changed.
@@ -58,6 +59,26 @@ impl Merge<'_> {
         }
         self.settle();
         Ok(())
+    }
+
+    /// The only node of the next superstep; `None` if there are several tasks, a dispatch or nothing.
+    #[inline]
+    pub(crate) fn only_node(&self) -> Option<u32> {
+        match (&self.next.pulled[..], &self.next.dispatched[..]) {
+            ([node], []) => Some(*node),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn exits(&self, node: u32) -> Exits {
+        self.core.topology.exits(node)
+    }
+
+    /// A failed write of a node.
+    #[cold]
+    pub(crate) fn refused_write(&self, node: u32, error: StateError) -> Error {
+        Error::from(error).at_node(self.core.name(node))
     }
 
     /// Begins what [`update`](Merge::update) does, for a run without recorder and edits, if no join has a

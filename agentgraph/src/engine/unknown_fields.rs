@@ -241,7 +241,7 @@ mod tests {
         let channels = names.iter().map(|name| ((*name).to_owned(), value())).collect();
         let kept = StoredState { made: 1, version, channels };
         let graph = graph.compile().unwrap();
-        check_kept_states(&graph.any.core, Place::root("t"), &[kept])
+        check_kept_states(graph.into_any().core(), Place::root("t"), &[kept])
     }
 
     #[test]

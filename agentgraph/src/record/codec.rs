@@ -1,7 +1,7 @@
 //! The functions that encode a state, captured where the compiler knows that the state can be stored.
 //!
-//! The run loop also runs states that are never stored. So it requires only what every state has, and calls the
-//! rest through these pointers, which exist once a checkpointer or a host was attached.
+//! The loop also runs states that are never stored. So it asks of a state only what every state has, and
+//! calls the rest through these pointers, which exist once a checkpointer or a host was attached.
 
 #[cfg(feature = "testing")]
 use crate::record::content::{Content, Entries, Tree, writes};

@@ -16,7 +16,7 @@ use agentgraph_checkpoint::Checkpointer;
 /// A checked graph with everything that was attached to it.
 #[derive(Clone)]
 pub(crate) struct Attached {
-    pub(crate) core: Arc<GraphCore>,
+    pub(in crate::run) core: Arc<GraphCore>,
     pub(in crate::run) shared: Arc<GraphShared>,
     /// The store of its runs, if it has one.
     pub(in crate::run) persistence: Option<Persistence>,
@@ -39,6 +39,12 @@ impl Attached {
             driver: None,
             express: None,
         }
+    }
+
+    /// The graph as the loop uses it.
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &GraphCore {
+        &self.core
     }
 
     /// Changes the parts that all runs share.

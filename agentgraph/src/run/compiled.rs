@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::engine::host::HostRunner;
 use crate::error::Error;
-use crate::graph::{CompileError, StateGraph, Warning, compile};
+use crate::graph::{CompileError, StateGraph, Warning};
 use crate::node::host::Host;
 use crate::record::codec::Codec;
 use crate::record::json;
@@ -20,7 +20,7 @@ use agentgraph_checkpoint::{Checkpointer, Store};
 
 /// A runnable graph, made by [`StateGraph::compile`](crate::StateGraph::compile).
 pub struct CompiledGraph<S: State> {
-    pub(crate) any: Attached,
+    pub(in crate::run) any: Attached,
     state: PhantomData<fn() -> S>,
 }
 
@@ -37,7 +37,7 @@ impl<S: State> StateGraph<S> {
     /// All [`Problem`](crate::graph::Problem)s of the graph, each with the file and line of the call that
     /// caused it.
     pub fn compile(self) -> Result<CompiledGraph<S>, CompileError> {
-        let mut any = Attached::of(compile::compile(self.declared)?);
+        let mut any = Attached::of(self.check()?);
         let mut nodes = TypedNodes::<S>::new(any.core.schema.typed::<S>().clone());
         for node in &any.core.nodes {
             nodes.add(&*node.call, node.policies.is_none() && node.graph.is_none());
@@ -53,6 +53,12 @@ impl<S: State> CompiledGraph<S> {
         CompiledGraph { any, state: PhantomData }
     }
 
+    /// The same graph without the type of its state.
+    pub(crate) fn into_any(self) -> Attached {
+        self.any
+    }
+
+    /// How its state is encoded.
     pub(crate) fn codec(&self) -> Codec
     where
         S: StoredState,

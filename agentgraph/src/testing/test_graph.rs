@@ -63,7 +63,7 @@ impl<S: StoredState> Testable for CompiledGraph<S> {
     type Input = S::Update;
 
     fn observed(&self, by: sealed::By) -> CompiledGraph<S> {
-        CompiledGraph::of(self.any.observed(&by.0, "", &Codec::of::<S>(0)))
+        CompiledGraph::of(self.clone().into_any().observed(&by.0, "", &Codec::of::<S>(0)))
     }
 
     fn begin(graph: &CompiledGraph<S>, input: S::Update) -> RunBuilder<S> {

@@ -2,7 +2,8 @@
 //!
 //! This is the only part of the loop that is compiled for each state type, since an update that went through
 //! a box would cost as much as the rest of the step. A task that is pending, has policies or returns anything
-//! but an update goes back to the engine, which handles all cases; so every decision here is the same as there.
+//! but an update goes back to the engine, which handles all cases; so every decision here is the same as
+//! there.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,13 +43,11 @@ impl<S: State> Express for TypedNodes<S> {
     fn run(&self, parts: ExpressParts<'_, '_>, cx: &mut Context<'_>) -> Result<ExpressExit, Error> {
         let ExpressParts { mut merge, state, shared, step: at, merged } = parts;
         let state: &mut Arc<S> = state.shared_mut();
-        let core = merge.core;
         let mut called = 0;
         let gone = guarded(|guard| {
             loop {
                 let step = *at + 1;
-                let ([node], []) = (&merge.next.pulled[..], &merge.next.dispatched[..]) else { break };
-                let node = *node;
+                let Some(node) = merge.only_node() else { break };
                 let stops = step > shared.max_supersteps || shared.drains.load(Ordering::Acquire);
                 if stops || step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     break;
@@ -71,7 +70,7 @@ impl<S: State> Express for TypedNodes<S> {
                 // would clone it.
                 drop(future);
                 guard.lift();
-                let exits = core.topology.exits(node);
+                let exits = merge.exits(node);
                 let update = match result {
                     Ok(Step::Update(update)) if !exits.special && !shared.control.in_use() => update,
                     other => return Ok(ExpressExit::Ended(node, other.map(any_step))),
@@ -79,7 +78,7 @@ impl<S: State> Express for TypedNodes<S> {
                 merge.begin_only();
                 let state = Arc::make_mut(state);
                 if let Err(error) = state.apply(&self.schema, update) {
-                    return Err(Error::from(error).at_node(core.name(node)));
+                    return Err(merge.refused_write(node, error));
                 }
                 merge.after_only((node, exits), Seen::of(&*state))?;
                 *merged = step;

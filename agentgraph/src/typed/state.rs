@@ -173,8 +173,8 @@ impl Clone for AnyUpdate {
     }
 }
 
-/// So that the types of the face ([`Step`](crate::Step), [`Task`](crate::node::Task), events) serve the engine,
-/// too.
+/// So that the types of the face ([`Step`](crate::node::Step), [`Task`](crate::node::Task), events) serve the
+/// engine, too.
 impl State for AnyState {
     type Schema = AnySchema;
     type Update = AnyUpdate;
