@@ -133,6 +133,7 @@ extern crate self as agentgraph;
 mod context;
 mod engine;
 mod error;
+mod event;
 mod extract;
 mod failure;
 mod layer;

@@ -13,7 +13,6 @@ mod dependency;
 pub(crate) mod driven;
 mod dropped_call;
 mod edit;
-pub(crate) mod event;
 mod future;
 mod history;
 mod narrow;
@@ -34,6 +33,7 @@ mod upkeep;
 pub(crate) mod view;
 mod waiting;
 
+pub use crate::event::{Event, EventKind, text_of_piece};
 pub use crate::words::{
     Budget, DoneStep, Durability, DurableStepRef, Interrupt, InterruptId, InterruptKey, InterruptKind,
     NotFinished, OpenChild, Outcome, Replaced, StepEvent, StepKind, StopReason, StuckJoin, TaskEnd, TaskRef,
@@ -44,7 +44,6 @@ pub use cancel::{CancelThread, Cancellation};
 pub use compiled::CompiledGraph;
 pub use dependency::CompiledDependencyGraph;
 pub use edit::StateEdit;
-pub use event::{Event, EventKind, text_of_piece};
 pub use future::RunFuture;
 pub use history::{History, HistoryStream};
 pub use narrow::Narrow;

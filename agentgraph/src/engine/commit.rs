@@ -4,7 +4,7 @@ use crate::engine::journal::{Commit, CommitNote, DeferredCommit, Journal, Prepar
 use crate::engine::stored::{OF_RUN, SPENT, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::run::event::EventKind;
+use crate::event::EventKind;
 use crate::words::{Interrupt, InterruptKind, Spent};
 use agentgraph_checkpoint::{PendingWrite, RunId, Source};
 

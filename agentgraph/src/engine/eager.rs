@@ -29,9 +29,9 @@ use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
 use crate::error::{Code, Error};
+use crate::event::EventKind;
 use crate::failure::Failure;
 use crate::policy::Siblings;
-use crate::run::event::EventKind;
 use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
 impl Loop {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::halt::Halt;
 use crate::engine::spans::Spans;
-use crate::run::event::EventQueue;
+use crate::event::EventQueue;
 
 /// The receivers of a call's events and spans, and the sources of requests to stop it.
 pub(crate) struct Listeners {

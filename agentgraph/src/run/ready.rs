@@ -8,7 +8,6 @@ use futures_util::FutureExt;
 
 use super::begin::{CallRequest, EditBase, FirstAction, FoundThread, Opening};
 use super::call_plan::CallPlan;
-use super::event::EventQueue;
 use super::nested;
 use super::upkeep;
 use crate::context::edits::{CollectedEdit, Desk};
@@ -25,6 +24,7 @@ use crate::engine::runtime::TaskRuntime;
 use crate::engine::task_id::StepPlace;
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
+use crate::event::EventQueue;
 use crate::graph::Discipline;
 use crate::panic::{NodePanic, panic_of};
 use crate::persistence::read_only::ReadOnly;

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
-use super::event::{Event, EventKind, EventQueue};
 use crate::error::{Code, Error};
+use crate::event::{Event, EventKind, EventQueue};
 use crate::run::future::AnyRun;
 use crate::state::State;
 use crate::typed::AnyState;

@@ -16,8 +16,8 @@ use crate::engine::running_tasks::{RunningTask, await_while_running};
 use crate::engine::stored::once_write;
 use crate::engine::{Loop, Pause, halt};
 use crate::error::Error;
+use crate::event::EventQueue;
 use crate::policy::OnEnd;
-use crate::run::event::EventQueue;
 use crate::typed::AnyState;
 use crate::words::{Memory, StopReason};
 

@@ -6,7 +6,7 @@
 use crate::engine::Loop;
 use crate::engine::eager::course::{Course, StartedTask, TaskResult};
 use crate::engine::flow::order::OrderTurn;
-use crate::run::event::EventKind;
+use crate::event::EventKind;
 
 impl Loop {
     /// The ended task to handle next: the first one, unless the recorded order names another.

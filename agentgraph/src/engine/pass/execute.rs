@@ -11,11 +11,11 @@ use crate::dependency::{Output, PassInput};
 use crate::engine::pass::{Pass, outputs, outputs_mut};
 use crate::engine::running_tasks::RunningTask;
 use crate::error::{BoxError, Error};
+use crate::event::EventKind;
 use crate::extract::Task;
 use crate::node::NodeFuture;
 use crate::panic::NodePanic;
 use crate::policy::{CatchPanic, call_with_policies, guarded, invoke, invoke_in_span};
-use crate::run::event::EventKind;
 use crate::typed::AnyState;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {

@@ -37,10 +37,10 @@ impl ChildEventKind {
 
 /// The receiver of a subgraph's events, and the schema that shows its state.
 pub(crate) struct ChildEvents {
-    pub(in crate::run) to: Arc<dyn ChildListener>,
-    pub(in crate::run) namespace: Arc<str>,
-    pub(in crate::run) schema: AnySchema,
-    pub(in crate::run) codec: Codec,
+    pub(crate) to: Arc<dyn ChildListener>,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) schema: AnySchema,
+    pub(crate) codec: Codec,
 }
 
 impl Clone for ChildEvents {
