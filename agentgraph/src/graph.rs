@@ -37,14 +37,14 @@ use serde::de::DeserializeOwned;
 
 use crate::context::ValuesByType;
 use crate::error::BoxError;
-use crate::node::{IntoNode, Node};
+use crate::node::{IntoNode, UntypedNode};
 use crate::policy::{Policies, RetryPolicy, Siblings};
 use crate::record::migrate::Migrate;
 use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 use crate::session::SessionKind;
 use crate::state::State;
 use crate::step::{Goto, IntoGotos};
-use crate::typed::{AnySchema, AnyState, Seen};
+use crate::typed::{AnySchema, Seen};
 
 /// A builder of a graph.
 ///
@@ -112,7 +112,7 @@ type CodePlace = &'static Location<'static>;
 
 struct DeclaredNode {
     name: Name,
-    node: Node<AnyState>,
+    node: UntypedNode,
     place: CodePlace,
 }
 

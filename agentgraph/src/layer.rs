@@ -3,7 +3,6 @@
 //! A node is a [`Service`] of [`NodeCall`]s, so every layer of the tower ecosystem fits:
 //! `search.layer(TimeoutLayer::new(Duration::from_secs(2)))`.
 
-use std::any::Any;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -108,9 +107,5 @@ where
             poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
             service.call(call).await.map_err(Into::into)
         })
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

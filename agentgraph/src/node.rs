@@ -20,7 +20,7 @@ pub use crate::panic::NodePanic;
 pub use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 pub use crate::session::{MissingSession, Session};
 pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step, TargetName};
-use std::any::{Any, TypeId, type_name};
+use std::any::{Any, TypeId};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -42,7 +42,7 @@ use crate::node::observed::Observer;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
 use crate::typed::AnyState;
-use crate::typed::node::any_step;
+use crate::typed::node::{AnyCall, any_step};
 
 /// The result of one call of a node.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
@@ -60,13 +60,10 @@ pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
         Box::pin(async move { call.await.map(any_step) })
     }
 
-    /// The state that the node was written for, and its name.
-    fn state_type(&self) -> (TypeId, &'static str) {
-        (TypeId::of::<S>(), type_name::<S>())
+    /// Calls the node for the engine and polls it once.
+    fn start(&self, task: &Task<'_, S>, cx: &mut Context<'_>) -> Started {
+        Started::poll(self.call_any(task), cx)
     }
-
-    /// The node, for a look at its type.
-    fn as_any(&self) -> &dyn Any;
 
     /// The same node with observed nodes inside, if it is a graph.
     #[cfg(feature = "testing")]
@@ -74,6 +71,51 @@ pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
         let _ = (by, path);
         None
     }
+}
+
+/// A node as the engine calls it: without the type of its state.
+pub(crate) trait AnyNode: Send + Sync + 'static {
+    fn call(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState>;
+
+    /// Calls the node and polls it once.
+    fn start(&self, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
+        Started::poll(self.call(task), cx)
+    }
+
+    /// The state that the node was written for, and its name.
+    fn state_type(&self) -> (TypeId, &'static str);
+
+    /// The node, for a look at its type.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The same node with observed nodes inside, if it is a graph.
+    #[cfg(feature = "testing")]
+    fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn AnyNode>> {
+        let _ = (by, path);
+        None
+    }
+}
+
+/// A task after its first poll.
+pub(crate) enum Started {
+    /// It was ready. Its future is gone, and with it the snapshot that the future may have held.
+    Ended(NodeResult<AnyState>),
+    Pending(NodeFuture<AnyState>),
+}
+
+impl Started {
+    pub(crate) fn poll(mut future: NodeFuture<AnyState>, cx: &mut Context<'_>) -> Self {
+        match future.as_mut().poll(cx) {
+            Poll::Ready(result) => Started::Ended(result),
+            Poll::Pending => Started::Pending(future),
+        }
+    }
+}
+
+/// A node and its settings, without the type of its state.
+pub(crate) struct UntypedNode {
+    pub(crate) call: Arc<dyn AnyNode>,
+    pub(crate) settings: NodeSettings,
 }
 
 /// Everything that can be a node: an `async fn` or closure of up to eight extractors that returns an
@@ -388,28 +430,6 @@ pin_project! {
     }
 }
 
-pin_project! {
-    /// [`NodeCallFuture`] with the result type of the engine.
-    struct AnyCallFuture<F, S> {
-        #[pin]
-        function: F,
-        state: PhantomData<fn() -> S>,
-    }
-}
-
-impl<S, F> Future for AnyCallFuture<F, S>
-where
-    S: State,
-    F: Future,
-    F::Output: IntoStep<S>,
-{
-    type Output = NodeResult<AnyState>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<AnyState>> {
-        self.project().function.poll(cx).map(|output| output.into_step().map(any_step))
-    }
-}
-
 impl<S, F> Future for NodeCallFuture<F, S>
 where
     S: State,
@@ -446,21 +466,32 @@ macro_rules! function_nodes {
         }
 
         impl<F, Out, $($argument,)*> FnNode<F, (Out, $($argument,)*)> {
-            /// Calls the function. Its arguments are made before its future exists.
+            /// Calls the function. Its arguments are made before its future exists. The future goes from the
+            /// function into its box: through a `Result` it would be copied once more.
             #[inline]
             #[allow(non_snake_case, unused_variables)]
-            fn begin<S, Fut>(&self, task: &Task<'_, S>) -> Result<Fut, BoxError>
+            fn begin<S, Fut, T>(
+                &self,
+                task: &Task<'_, S>,
+                begun: impl FnOnce(Fut) -> T,
+                refused: impl FnOnce(BoxError) -> T,
+            ) -> T
             where
                 S: State,
                 F: Fn($($argument,)*) -> Fut,
                 $($argument: FromTask<S>,)*
             {
                 let control = &task.shared.control;
-                if control.in_use() {
-                    control.begin_call(task.request)?;
+                if control.in_use() && let Err(waits) = control.begin_call(task.request) {
+                    return refused(waits.into());
                 }
-                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
-                Ok((self.function)($($argument,)*))
+                $(
+                    let $argument = match $argument::from_task(task) {
+                        Ok(argument) => argument,
+                        Err(error) => return refused(error.into()),
+                    };
+                )*
+                begun((self.function)($($argument,)*))
             }
         }
 
@@ -473,21 +504,27 @@ macro_rules! function_nodes {
             $($argument: FromTask<S> + 'static,)*
         {
             fn call(&self, task: &Task<'_, S>) -> NodeFuture<S> {
-                match self.begin(task) {
-                    Ok(function) => Box::pin(NodeCallFuture { function, state: PhantomData }),
-                    Err(error) => Box::pin(std::future::ready(Err(error))),
-                }
+                self.begin::<S, Fut, NodeFuture<S>>(
+                    task,
+                    |function| Box::pin(NodeCallFuture { function, state: PhantomData }),
+                    |error| Box::pin(std::future::ready(Err(error))),
+                )
             }
 
             fn call_any(&self, task: &Task<'_, S>) -> NodeFuture<AnyState> {
-                match self.begin(task) {
-                    Ok(function) => Box::pin(AnyCallFuture::<_, S> { function, state: PhantomData }),
-                    Err(error) => Box::pin(std::future::ready(Err(error))),
-                }
+                self.begin::<S, Fut, NodeFuture<AnyState>>(
+                    task,
+                    |function| Box::pin(AnyCall::<_, S>::of(function)),
+                    |error| Box::pin(std::future::ready(Err(error))),
+                )
             }
 
-            fn as_any(&self) -> &dyn Any {
-                self
+            fn start(&self, task: &Task<'_, S>, cx: &mut Context<'_>) -> Started {
+                self.begin(
+                    task,
+                    |function| AnyCall::<_, S>::start(function, cx),
+                    |error| Started::Ended(Err(error)),
+                )
             }
         }
     };

@@ -27,7 +27,7 @@ use crate::context::TaskRequest;
 use crate::context::edits::make_edits;
 use crate::extract::Task;
 use crate::layer::NodeCall;
-use crate::node::{ErasedNode, NodeFuture, NodeResult};
+use crate::node::{AnyNode, NodeFuture, NodeResult};
 use crate::typed::AnyState;
 use crate::words::Timeouts;
 
@@ -67,7 +67,7 @@ impl Policies {
 /// Calls a node with policies: one attempt after the other, each under the timeouts, and in a span of its own
 /// if the call is traced.
 pub(crate) fn call_with_policies(
-    node: Arc<dyn ErasedNode<AnyState>>,
+    node: Arc<dyn AnyNode>,
     policies: Arc<Policies>,
     task: &Task<'_, AnyState>,
     traced: bool,
@@ -106,7 +106,7 @@ pub(crate) struct EndedAttempt {
 
 /// Makes one attempt under the timeouts, and judges its failure.
 pub(crate) async fn attempt_once(
-    node: &Arc<dyn ErasedNode<AnyState>>,
+    node: &Arc<dyn AnyNode>,
     policies: &Policies,
     call: &NodeCall<AnyState>,
     attempt: u32,
@@ -135,7 +135,7 @@ pub(crate) async fn attempt_once(
 
 /// Calls a node so that chat models inside it are streamed if the caller asked for messages.
 #[inline]
-pub(crate) fn invoke(node: &dyn ErasedNode<AnyState>, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
+pub(crate) fn invoke(node: &dyn AnyNode, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
     match task.shared.hears_messages {
         false => node.call(task),
         true => task.ctx().scope(node.call(task)),
@@ -144,7 +144,7 @@ pub(crate) fn invoke(node: &dyn ErasedNode<AnyState>, task: &Task<'_, AnyState>)
 
 /// One attempt in its span. The edits of a command are made in it, too: making them again changes nothing.
 async fn attempt_in_span(
-    node: &Arc<dyn ErasedNode<AnyState>>,
+    node: &Arc<dyn AnyNode>,
     call: &NodeCall<AnyState>,
     attempt: u32,
     timeouts: Timeouts,
@@ -159,7 +159,7 @@ async fn attempt_in_span(
 }
 
 async fn one_attempt(
-    node: &Arc<dyn ErasedNode<AnyState>>,
+    node: &Arc<dyn AnyNode>,
     call: &NodeCall<AnyState>,
     attempt: u32,
     timeouts: Timeouts,

@@ -9,7 +9,6 @@ mod namespace;
 pub use crate::words::Memory;
 pub(crate) use namespace::namespace;
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -348,10 +347,6 @@ impl<P: State> ErasedNode<P> for GraphNode<P> {
             Some(agent) if may_be_heard() => in_agent_span(agent, task, call),
             _ => call,
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     #[cfg(feature = "testing")]

@@ -8,7 +8,7 @@
 pub(crate) mod express;
 pub(crate) mod node;
 mod ops;
-mod state;
+pub(crate) mod state;
 
 pub(crate) use ops::AnySchema;
 pub(crate) use state::{AnyState, AnyUpdate, Seen};

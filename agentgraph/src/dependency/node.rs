@@ -1,7 +1,6 @@
 //! Nodes of a dependency graph: plain functions of the outputs of their dependencies, sync or async.
 
 use crate::dependency::outputs::{Output, PassInput};
-use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pin_project_lite::pin_project;
 use serde_json::Value;
 
@@ -315,10 +315,6 @@ where
     fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
         ready(self, task)
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 impl<O, S, F, Out> DependencyCall<O, S> for FnNode<F, IsConstant<Out>>
@@ -419,10 +415,6 @@ macro_rules! function_nodes {
             fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
                 ready(self, task)
             }
-
-            fn as_any(&self) -> &dyn Any {
-                self
-            }
         }
 
         impl<O, S, F, Out, $($argument,)*> DependencyCall<O, S> for FnNode<F, IsSync<(Out, $($argument,)*)>>
@@ -466,16 +458,28 @@ macro_rules! async_nodes {
             /// Calls the function. Its arguments are made before its future exists.
             #[inline]
             #[allow(non_snake_case)]
-            fn begin<O, S>(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Fut, BoxError>
+            fn begin<O, S, T>(
+                &self,
+                task: &Task<'_, Outputs<O, S>>,
+                boxed: impl FnOnce(Fut) -> BoxFuture<'static, Result<T, BoxError>>,
+            ) -> BoxFuture<'static, Result<T, BoxError>>
             where
                 O: Output,
                 S: PassInput,
                 F: Fn($($argument,)*) -> Fut,
+                T: Send + 'static,
                 $($argument: FromTask<Outputs<O, S>>,)*
             {
-                begin(task)?;
-                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
-                Ok((self.function)($($argument,)*))
+                if let Err(waits) = begin(task) {
+                    return Box::pin(std::future::ready(Err(waits)));
+                }
+                $(
+                    let $argument = match $argument::from_task(task) {
+                        Ok(argument) => argument,
+                        Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
+                    };
+                )*
+                boxed((self.function)($($argument,)*))
             }
         }
 
@@ -488,21 +492,13 @@ macro_rules! async_nodes {
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
             fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
-                match self.begin(task) {
-                    Ok(function) => Box::pin(OutputFuture::<_, O, S> { function, outputs: PhantomData }),
-                    Err(error) => Box::pin(std::future::ready(Err(error))),
-                }
+                self.begin(task, |function| Box::pin(OutputFuture::<_, O, S> { function, outputs: PhantomData }))
             }
 
             fn call_any(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<AnyState> {
-                match self.begin(task) {
-                    Ok(function) => Box::pin(AnyOutputFuture::<_, O, S> { function, outputs: PhantomData }),
-                    Err(error) => Box::pin(std::future::ready(Err(error))),
-                }
-            }
-
-            fn as_any(&self) -> &dyn Any {
-                self
+                self.begin(task, |function| {
+                    Box::pin(AnyOutputFuture::<_, O, S> { function, outputs: PhantomData })
+                })
             }
         }
 

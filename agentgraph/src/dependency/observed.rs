@@ -1,6 +1,5 @@
 //! A copy of a compiled dependency graph whose nodes are observed by a test.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::deps::Deps;
@@ -10,7 +9,7 @@ use super::wiring::{Template, WiredNode, Wiring};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::node::observed::{ObservedNode, Observer, ShowStep};
-use crate::node::{ErasedNode, NodeFuture};
+use crate::node::{AnyNode, ErasedNode, NodeFuture};
 use crate::record::codec::Codec;
 use crate::step::Step;
 use crate::typed::node::TypedNode;
@@ -78,7 +77,7 @@ fn observed<O: Output, S: PassInput>(
     show: &ShowStep,
 ) -> Arc<dyn DependencyCall<O, S>> {
     let node = Arc::clone(call) as Arc<dyn ErasedNode<Outputs<O, S>>>;
-    let node = Arc::new(TypedNode::new(node)) as Arc<dyn ErasedNode<AnyState>>;
+    let node = Arc::new(TypedNode::new(node)) as Arc<dyn AnyNode>;
     Arc::new(ObservedDependency(ObservedNode::new(&node, "", name, by, show)))
 }
 
@@ -101,10 +100,6 @@ impl<O: Output, S: PassInput> ErasedNode<Outputs<O, S>> for ObservedDependency {
         let Task { state, shared, request, input, failure } = *task;
         let state = &Arc::new(AnyState::new(Arc::clone(state)));
         self.0.call(&Task { state, shared, request, input, failure })
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -11,9 +11,8 @@ use super::base::Base;
 use super::node::{CallKind, DependencyCall, DependencyNode, DependencySettings};
 use crate::error::BoxError;
 use crate::extract::RequirementKind;
-use crate::node::ErasedNode;
+use crate::node::{AnyNode, ErasedNode};
 use crate::policy::Policies;
-use crate::typed::AnyState;
 use crate::typed::node::TypedNode;
 
 /// A function that makes nodes during a pass.
@@ -41,7 +40,7 @@ pub(crate) struct Wiring<O, S> {
 pub(crate) struct WiredNode<O, S> {
     pub(crate) call: Arc<dyn DependencyCall<O, S>>,
     /// The same node, for the parts of the engine that know no outputs.
-    pub(crate) any: Arc<dyn ErasedNode<AnyState>>,
+    pub(crate) any: Arc<dyn AnyNode>,
     pub(crate) policies: Option<Arc<Policies>>,
     /// Whether it asks for another process.
     pub(crate) remote: bool,

@@ -10,7 +10,7 @@ use crate::engine::left_over::Leftovers;
 use crate::engine::stored::StoredTurn;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
-use crate::node::ErasedNode;
+use crate::node::AnyNode;
 use crate::node::host::{TaskCall, TaskDetails};
 use crate::policy::Policies;
 use crate::record::codec::Codec;
@@ -80,7 +80,7 @@ pub(crate) trait Driver: Send + Sync {
 pub(crate) struct FarNode {
     pub(crate) node: u32,
     pub(crate) state: Arc<AnyState>,
-    pub(crate) call: Arc<dyn ErasedNode<AnyState>>,
+    pub(crate) call: Arc<dyn AnyNode>,
     pub(crate) policies: Option<Arc<Policies>>,
     /// The graph of the pass, to be edited.
     pub(crate) desk: Arc<dyn Desk>,

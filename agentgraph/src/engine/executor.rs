@@ -23,7 +23,7 @@ use crate::extract::Task;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::node::{NodeFuture, NodeResult};
+use crate::node::{NodeFuture, NodeResult, Started};
 use crate::policy::{CatchPanic, Siblings, guarded};
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
 use crate::typed::AnyState;
@@ -131,16 +131,25 @@ pub(super) struct HandlerCall {
 }
 
 impl Executor<'_> {
-    fn call(&self, task: &PlannedTask<'_>) -> NodeFuture<AnyState> {
-        let task = Task {
+    /// A task that is about to be called.
+    fn announced<'a>(&'a self, task: &PlannedTask<'a>) -> Task<'a, AnyState> {
+        self.announce_start(task.request, task.input);
+        Task {
             state: self.state,
             shared: &self.runtime.shared,
             request: task.request,
             input: task.input,
             failure: task.failure,
-        };
-        self.announce_start(task.request, task.input);
-        self.call_task(&task)
+        }
+    }
+
+    /// Calls a task and polls it once.
+    #[inline]
+    pub(crate) fn start_task(&self, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
+        match self.spans {
+            None => self.runtime.runner.start(self.core, task, cx),
+            Some(_) => Started::poll(self.call_task(task), cx),
+        }
     }
 
     /// Calls a task, in its span if the call is traced.
@@ -412,18 +421,14 @@ impl Executor<'_> {
         ledger: &mut impl Ledger,
     ) -> bool {
         let request = task.request;
-        let started = guarded(|guard| {
-            let mut future = self.call(task);
-            match future.as_mut().poll(cx) {
-                Poll::Ready(result) => {
-                    drop(future);
-                    guard.lift();
-                    self.report(request, result, handlers, ledger)
-                }
-                Poll::Pending => {
-                    pending.push(RunningTask { request, task: CatchPanic::of(future) });
-                    false
-                }
+        let started = guarded(|guard| match self.start_task(&self.announced(task), cx) {
+            Started::Ended(result) => {
+                guard.lift();
+                self.report(request, result, handlers, ledger)
+            }
+            Started::Pending(future) => {
+                pending.push(RunningTask { request, task: CatchPanic::of(future) });
+                false
             }
         });
         started.unwrap_or_else(|panicked| self.report(request, Err(panicked.into()), handlers, ledger))

@@ -9,14 +9,14 @@ use super::template::{Defaults, Templates};
 use super::topology::{END_ID, Topology};
 use crate::context::RequiredContext;
 use crate::failure::KeptError;
-use crate::node::ErasedNode;
+use crate::node::AnyNode;
 use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, Siblings};
 use crate::record::migrate::Migrations;
 use crate::record::migrate::UnknownFields;
 use crate::route::Pick;
 use crate::step::Goto;
-use crate::typed::{AnySchema, AnyState, Seen};
+use crate::typed::{AnySchema, Seen};
 use agentgraph_checkpoint::engine::Refused;
 use agentgraph_checkpoint::frame::Pairs;
 use agentgraph_checkpoint::{Checkpointer, StoreCode};
@@ -86,7 +86,7 @@ impl Discipline {
 }
 
 pub(crate) struct NodeEntry {
-    pub(crate) call: Arc<dyn ErasedNode<AnyState>>,
+    pub(crate) call: Arc<dyn AnyNode>,
     /// `None` if the node has no policies, like most nodes.
     pub(crate) policies: Option<Arc<Policies>>,
     /// The node that handles its failures.

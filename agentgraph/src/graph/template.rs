@@ -18,15 +18,14 @@ use crate::context::edits::{Desk, NodeValue};
 use crate::context::{RunShared, TaskRequest, VisibleEdits};
 use crate::error::nearest;
 use crate::extract::RequirementKind;
-use crate::node::{IntoNode, Node};
+use crate::node::{IntoNode, UntypedNode};
 use crate::panic::panic_of;
 use crate::policy::Policies;
 use crate::state::State;
-use crate::typed::AnyState;
 use crate::words::{GraphEdit, Rejection};
 
 /// A function that makes a node from arguments.
-pub(crate) type Template = Arc<dyn Fn(&Value) -> Result<Node<AnyState>, String> + Send + Sync>;
+pub(crate) type Template = Arc<dyn Fn(&Value) -> Result<UntypedNode, String> + Send + Sync>;
 
 /// The templates of a graph, by name.
 pub(crate) type Templates = HashMap<Arc<str>, Template>;
@@ -64,7 +63,7 @@ impl GraphCore {
         let GraphEdit::AddNode { template, args, .. } = edit else { return Ok(None) };
         let Some(name) = template else {
             let made = made.ok_or(Rejection::NeedsTemplate)?;
-            let node = made.downcast_ref::<Node<AnyState>>();
+            let node = made.downcast_ref::<UntypedNode>();
             let fits = node.is_some_and(|node| node.call.state_type() == self.schema.state_type());
             return if fits {
                 Ok(Some(made))
@@ -88,7 +87,7 @@ impl GraphCore {
         proposed: &ProposedEdit,
     ) -> Result<Option<Temporary>, Rejection> {
         let GraphEdit::AddNode { name, .. } = &proposed.edit else { return Ok(None) };
-        let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<AnyState>>()) else {
+        let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<UntypedNode>()) else {
             return Err(Rejection::NeedsTemplate);
         };
         let settings = &node.settings;
@@ -126,7 +125,7 @@ impl GraphCore {
     }
 
     /// Checks that the graph has everything that a node requires.
-    fn check_needs(&self, shared: &RunShared, node: &Node<AnyState>) -> Result<(), Rejection> {
+    fn check_needs(&self, shared: &RunShared, node: &UntypedNode) -> Result<(), Rejection> {
         let unfit = |problem: String| Err(Rejection::Unfit(problem));
         for need in &node.settings.requirements {
             let deps = &shared.graph.deps;
@@ -190,7 +189,7 @@ impl GraphCore {
         }
         // Users' code makes the node, so no lock is held meanwhile.
         let proposed = ProposedEdit { edit: edit.clone(), made: self.make(edit, made)?, seen: 0 };
-        if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<Node<AnyState>>()) {
+        if let Some(node) = proposed.made.as_ref().and_then(|made| made.downcast_ref::<UntypedNode>()) {
             self.check_needs(shared, node)?;
         }
         let reusable = |node: u32, name: &str| {

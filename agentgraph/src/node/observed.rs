@@ -13,14 +13,14 @@ use crate::context::{TaskOrigin, TaskRequest};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::layer::NodeCall;
-use crate::node::{ErasedNode, NodeFuture, NodeResult};
+use crate::node::{AnyNode, NodeFuture, NodeResult};
 use crate::record::content::Content;
 use crate::step::Step;
 use crate::typed::AnyState;
 
 /// Watches the nodes and routes of a graph, and of its subgraphs.
 pub(crate) trait Observer: Send + Sync {
-    /// The node that replaces the one with this path, as an `Arc<dyn ErasedNode<AnyState>>`.
+    /// The node that replaces the one with this path, as an `Arc<dyn AnyNode>`.
     fn replacement(&self, path: &str) -> Option<&(dyn Any + Send + Sync)>;
 
     /// The replacement is a node over another state than `state`.
@@ -98,7 +98,7 @@ fn key_of(task: &Task<'_, AnyState>) -> Option<TaskKey> {
 
 /// A node under observation.
 pub(crate) struct ObservedNode {
-    node: Arc<dyn ErasedNode<AnyState>>,
+    node: Arc<dyn AnyNode>,
     show: ShowStep,
     around: Arc<str>,
     is_graph: bool,
@@ -108,7 +108,7 @@ pub(crate) struct ObservedNode {
 impl ObservedNode {
     /// Observes a node of the graph with the path `around`, or its replacement.
     pub(crate) fn new(
-        node: &Arc<dyn ErasedNode<AnyState>>,
+        node: &Arc<dyn AnyNode>,
         around: &str,
         name: &str,
         by: &Arc<dyn Observer>,
@@ -116,7 +116,7 @@ impl ObservedNode {
     ) -> Self {
         let path = path_in(around, name);
         let replacement = by.replacement(&path).and_then(|other| {
-            let other = other.downcast_ref::<Arc<dyn ErasedNode<AnyState>>>();
+            let other = other.downcast_ref::<Arc<dyn AnyNode>>();
             let other = other.filter(|other| other.state_type() == node.state_type());
             if other.is_none() {
                 by.unfit(&path, node.state_type().1);
@@ -131,7 +131,7 @@ impl ObservedNode {
     }
 }
 
-impl ErasedNode<AnyState> for ObservedNode {
+impl AnyNode for ObservedNode {
     fn call(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         let path = path_in(&self.around, task.ctx().node());
         let (request, key, is_graph) = (task.request, key_of(task), self.is_graph);
@@ -156,7 +156,7 @@ impl ErasedNode<AnyState> for ObservedNode {
 /// The future of an observed call. The node is called at its first poll, which may come late.
 struct ObservedFuture {
     observed: Box<dyn ObservedCall>,
-    node: Arc<dyn ErasedNode<AnyState>>,
+    node: Arc<dyn AnyNode>,
     show: ShowStep,
     call: NodeCall<AnyState>,
     running: Option<NodeFuture<AnyState>>,

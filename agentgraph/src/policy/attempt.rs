@@ -9,7 +9,7 @@ use crate::context::{Control, TaskRequest};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::node::error_code::code_of;
-use crate::node::{ErasedNode, NodeFuture};
+use crate::node::{AnyNode, NodeFuture};
 use crate::policy::{CatchPanic, invoke};
 use crate::spans::record_end;
 use crate::state::State;
@@ -29,10 +29,7 @@ pub(crate) fn attempt_span(attempt: u32) -> Span {
 }
 
 /// Calls a node without policies, which has one attempt, in the span of that attempt.
-pub(crate) fn invoke_in_span(
-    node: &dyn ErasedNode<AnyState>,
-    task: &Task<'_, AnyState>,
-) -> NodeFuture<AnyState> {
+pub(crate) fn invoke_in_span(node: &dyn AnyNode, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
     let request = task.request;
     let span = attempt_span(request.attempt);
     if span.is_disabled() {

@@ -20,11 +20,10 @@ use crate::dependency::node::{DependencyNode, IntoDependencyNode};
 use crate::dependency::outputs::{Output, Outputs, PassInput};
 use crate::error::BoxError;
 use crate::node::observed::Observer;
-use crate::node::{ErasedNode, IntoNode};
+use crate::node::{AnyNode, IntoNode};
 use crate::record::codec::Codec;
 use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
 use crate::state::{State, StoredState};
-use crate::typed::AnyState;
 use crate::typed::node::TypedNode;
 
 /// A graph under test: [`CompiledGraph`], with and without `.eager()`, also of a
@@ -296,7 +295,7 @@ impl<G: Testable> TestGraph<G> {
     pub fn replace_in<C: State, M>(mut self, node: impl AsRef<str>, by: impl IntoNode<C, M>) -> Self {
         let node = node.as_ref();
         self.check(node);
-        let call: Arc<dyn ErasedNode<AnyState>> = by.into_node().into_any().call;
+        let call: Arc<dyn AnyNode> = by.into_node().into_any().call;
         self.put(node, call);
         self
     }
@@ -411,8 +410,7 @@ where
     pub fn replace<M>(mut self, node: impl AsRef<str>, by: impl IntoDependencyNode<O, I, M>) -> Self {
         let node = node.as_ref();
         self.check(node);
-        let call: Arc<dyn ErasedNode<AnyState>> =
-            Arc::new(TypedNode::new(DependencyNode::of(by).into_call()));
+        let call: Arc<dyn AnyNode> = Arc::new(TypedNode::new(DependencyNode::of(by).into_call()));
         self.put(node, call);
         self
     }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
+use super::Seen;
 use super::node::{TypedNode, any_step};
-use super::{AnyState, Seen};
 use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::STEPS_WITHOUT_YIELD;
 use crate::engine::express::{Express, ExpressExit, ExpressParts};
 use crate::error::Error;
 use crate::extract::Task;
-use crate::node::ErasedNode;
+use crate::node::{AnyNode, ErasedNode};
 use crate::policy::guarded;
 use crate::state::State;
 use crate::step::Step;
@@ -33,9 +33,9 @@ impl<S: State> TypedNodes<S> {
     }
 
     /// Adds the next node; `plain` if it has no policies and is not a graph.
-    pub(crate) fn add(&mut self, node: &dyn ErasedNode<AnyState>, plain: bool) {
+    pub(crate) fn add(&mut self, node: &dyn AnyNode, plain: bool) {
         let node: Option<&TypedNode<S>> = node.as_any().downcast_ref().filter(|_| plain);
-        self.nodes.push(node.map(|node| Arc::clone(&node.0)));
+        self.nodes.push(node.map(|node| Arc::clone(node.node())));
     }
 }
 

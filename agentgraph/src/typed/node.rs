@@ -1,35 +1,50 @@
 //! [`TypedNode`]: a node of a state type, as the engine calls it.
 
 use std::any::{Any, TypeId, type_name};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use sync_wrapper::SyncWrapper;
 
 use super::{AnyState, AnyUpdate};
 use crate::extract::Task;
 #[cfg(feature = "testing")]
 use crate::node::observed::Observer;
-use crate::node::{ErasedNode, Node, NodeFuture};
+use crate::node::{AnyNode, ErasedNode, Node, NodeFuture, NodeResult, Started, UntypedNode};
 use crate::state::State;
-use crate::step::{Command, Step};
+use crate::step::{Command, IntoStep, Step};
+use crate::typed::state::HeldUpdate;
 
 /// A node of a state type, as the engine calls it.
-pub(crate) struct TypedNode<S: State>(pub(super) Arc<dyn ErasedNode<S>>);
+pub(crate) struct TypedNode<S: State>(Arc<dyn ErasedNode<S>>);
 
 impl<S: State> TypedNode<S> {
     pub(crate) fn new(node: Arc<dyn ErasedNode<S>>) -> Self {
         TypedNode(node)
     }
+
+    pub(super) fn node(&self) -> &Arc<dyn ErasedNode<S>> {
+        &self.0
+    }
 }
 
 impl<S: State> Node<S> {
     /// The same node without its state type.
-    pub(crate) fn into_any(self) -> Node<AnyState> {
-        Node { call: Arc::new(TypedNode(self.call)), settings: self.settings }
+    pub(crate) fn into_any(self) -> UntypedNode {
+        UntypedNode { call: Arc::new(TypedNode(self.call)), settings: self.settings }
     }
 }
 
-impl<S: State> ErasedNode<AnyState> for TypedNode<S> {
+impl<S: State> AnyNode for TypedNode<S> {
     fn call(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         self.0.call_any(&task.of_state::<S>())
+    }
+
+    fn start(&self, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
+        self.0.start(&task.of_state::<S>(), cx)
     }
 
     fn state_type(&self) -> (TypeId, &'static str) {
@@ -41,7 +56,7 @@ impl<S: State> ErasedNode<AnyState> for TypedNode<S> {
     }
 
     #[cfg(feature = "testing")]
-    fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<AnyState>>> {
+    fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn AnyNode>> {
         Some(Arc::new(TypedNode(self.0.observed(by, path)?)))
     }
 }
@@ -65,5 +80,77 @@ pub(crate) fn any_step<S: State>(step: Step<S>) -> Step<AnyState> {
             let update = update.map(AnyUpdate::new::<S>);
             Step::Command(Box::new(Command { update, targets, replaces_edges, parent, edits }))
         }
+    }
+}
+
+pin_project! {
+    /// The call of a user's function, as the engine polls it. If the function is ready at once, its update
+    /// stays in the box of the call, so that a task allocates once.
+    pub(crate) struct AnyCall<F, S: State> {
+        // The box becomes an update, which is shared between threads; the future never is.
+        #[pin]
+        function: Option<SyncWrapper<F>>,
+        update: Option<S::Update>,
+    }
+}
+
+impl<S, F> AnyCall<F, S>
+where
+    S: State,
+    F: Future + Send + 'static,
+    F::Output: IntoStep<S>,
+{
+    pub(crate) fn of(function: F) -> Self {
+        AnyCall { function: Some(SyncWrapper::new(function)), update: None }
+    }
+
+    /// Polls the function once.
+    pub(crate) fn start(function: F, cx: &mut Context<'_>) -> Started {
+        let mut call = Box::pin(Self::of(function));
+        let Poll::Ready(result) = call.as_mut().poll_step(cx) else { return Started::Pending(call) };
+        let mut parts = call.as_mut().project();
+        parts.function.set(None);
+        Started::Ended(match result {
+            Ok(Step::Update(update)) => {
+                *parts.update = Some(update);
+                Ok(Step::Update(AnyUpdate::held(call)))
+            }
+            other => other.map(any_step),
+        })
+    }
+
+    fn poll_step(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
+        match self.project().function.as_pin_mut() {
+            Some(function) => function.get_pin_mut().poll(cx).map(IntoStep::into_step),
+            // It has ended; a future is not polled after its end.
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<S, F> Future for AnyCall<F, S>
+where
+    S: State,
+    F: Future + Send + 'static,
+    F::Output: IntoStep<S>,
+{
+    type Output = NodeResult<AnyState>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<AnyState>> {
+        self.poll_step(cx).map(|result| result.map(any_step))
+    }
+}
+
+impl<S: State, F: Send + 'static> HeldUpdate for AnyCall<F, S> {
+    fn copy(&self) -> Pin<Box<dyn HeldUpdate>> {
+        AnyUpdate::boxed(self.update.clone())
+    }
+
+    fn seen(&self) -> &dyn Any {
+        &self.update
+    }
+
+    fn seen_mut(self: Pin<&mut Self>) -> &mut dyn Any {
+        self.project().update
     }
 }

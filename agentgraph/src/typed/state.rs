@@ -1,6 +1,7 @@
 //! [`AnyState`] and [`AnyUpdate`]: values whose type only the shell knows.
 
 use std::any::Any;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::AnySchema;
@@ -115,55 +116,65 @@ impl Clone for AnyState {
 
 /// An update. Nothing is allocated for an empty one.
 #[derive(Default)]
-pub(crate) struct AnyUpdate(Option<Box<dyn HeldUpdate>>);
+pub(crate) struct AnyUpdate(Option<Pin<Box<dyn HeldUpdate>>>);
 
-trait HeldUpdate: Send + Sync {
-    fn copy(&self) -> Box<dyn HeldUpdate>;
+/// A box with an `Option<S::Update>` in it, which is `None` once the update is taken.
+pub(super) trait HeldUpdate: Send + Sync {
+    fn copy(&self) -> Pin<Box<dyn HeldUpdate>>;
     fn seen(&self) -> &dyn Any;
-    fn seen_mut(&mut self) -> &mut dyn Any;
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+    fn seen_mut(self: Pin<&mut Self>) -> &mut dyn Any;
 }
 
-impl<U: Clone + Send + Sync + 'static> HeldUpdate for U {
-    fn copy(&self) -> Box<dyn HeldUpdate> {
-        Box::new(self.clone())
+/// An update alone in its box.
+struct Alone<U>(Option<U>);
+
+/// The update is never pinned.
+impl<U> Unpin for Alone<U> {}
+
+impl<U: Clone + Send + Sync + 'static> HeldUpdate for Alone<U> {
+    fn copy(&self) -> Pin<Box<dyn HeldUpdate>> {
+        AnyUpdate::boxed(self.0.clone())
     }
 
     fn seen(&self) -> &dyn Any {
-        self
+        &self.0
     }
 
-    fn seen_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
+    fn seen_mut(self: Pin<&mut Self>) -> &mut dyn Any {
+        &mut self.get_mut().0
     }
 }
 
 impl AnyUpdate {
     pub(crate) fn new<S: State>(update: S::Update) -> Self {
-        AnyUpdate(Some(Box::new(update)))
+        AnyUpdate(Some(Self::boxed(Some(update))))
+    }
+
+    /// An update in a box that had another use before.
+    pub(super) fn held(update: Pin<Box<dyn HeldUpdate>>) -> Self {
+        AnyUpdate(Some(update))
+    }
+
+    pub(super) fn boxed<U: Clone + Send + Sync + 'static>(update: Option<U>) -> Pin<Box<dyn HeldUpdate>> {
+        Box::pin(Alone(update))
     }
 
     /// The update, unless it is an empty one that was never given a type.
     pub(crate) fn seen<S: State>(&self) -> Option<&S::Update> {
-        let held = self.0.as_deref()?;
-        Some(held.seen().downcast_ref().unwrap_or_else(|| other_type()))
+        let seen: Option<&Option<S::Update>> = self.0.as_deref()?.seen().downcast_ref();
+        seen.unwrap_or_else(|| other_type()).as_ref()
     }
 
     pub(crate) fn get_mut<S: State>(&mut self) -> &mut S::Update {
-        let held = self.0.get_or_insert_with(|| Box::new(S::Update::default()));
-        (**held).seen_mut().downcast_mut().unwrap_or_else(|| other_type())
+        let held = self.0.get_or_insert_with(|| Self::boxed::<S::Update>(None));
+        let seen: Option<&mut Option<S::Update>> = held.as_mut().seen_mut().downcast_mut();
+        seen.unwrap_or_else(|| other_type()).get_or_insert_default()
     }
 
     pub(crate) fn into_update<S: State>(self) -> S::Update {
-        let Some(held) = self.0 else { return S::Update::default() };
-        match held.into_any().downcast() {
-            Ok(update) => *update,
-            Err(_) => other_type(),
-        }
+        let Some(mut held) = self.0 else { return S::Update::default() };
+        let seen: Option<&mut Option<S::Update>> = held.as_mut().seen_mut().downcast_mut();
+        seen.unwrap_or_else(|| other_type()).take().unwrap_or_default()
     }
 }
 

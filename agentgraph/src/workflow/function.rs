@@ -1,6 +1,5 @@
 //! [`WorkflowFn`]: an ordinary async function as the one node of a workflow.
 
-use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -88,10 +87,6 @@ macro_rules! workflow_functions {
                     let returned = work.await.map_err(Into::into)?;
                     Ok(Step::Update(WorkflowUpdate::returned(returned, ctx.done_steps())))
                 })
-            }
-
-            fn as_any(&self) -> &dyn Any {
-                self
             }
         }
     };

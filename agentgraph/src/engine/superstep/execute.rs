@@ -2,7 +2,7 @@
 //! side by side.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use futures_util::FutureExt;
 
@@ -17,7 +17,7 @@ use crate::engine::superstep::Progress;
 use crate::engine::{Loop, Pause, cut_off, nowhere};
 use crate::error::Error;
 use crate::extract::Task;
-use crate::node::NodeResult;
+use crate::node::{NodeResult, Started};
 use crate::policy::{CatchPanic, guarded};
 use crate::step::Step;
 use crate::typed::AnyState;
@@ -36,17 +36,18 @@ impl Loop {
             let state = &self.position.state;
             let shared = &self.runtime.shared;
             let task = Task { state, shared, request, input, failure: None };
-            let mut future = match &self.listeners.spans {
-                None => self.runtime.runner.call(&self.position.graph, &task, false),
-                Some(spans) => spans.call(&self.runtime.runner, &self.position.graph, &task),
+            let started = match &self.listeners.spans {
+                None => self.runtime.runner.start(&self.position.graph, &task, cx),
+                Some(spans) => {
+                    Started::poll(spans.call(&self.runtime.runner, &self.position.graph, &task), cx)
+                }
             };
-            match future.as_mut().poll(cx) {
-                Poll::Ready(result) => {
-                    drop(future);
+            match started {
+                Started::Ended(result) => {
                     guard.lift();
                     self.end_single(node, result)
                 }
-                Poll::Pending => Ok(Progress::Pending(node, CatchPanic::of(future))),
+                Started::Pending(future) => Ok(Progress::Pending(node, CatchPanic::of(future))),
             }
         });
         started.unwrap_or_else(|panicked| self.end_single_slowly(node, Err(panicked.into())))
