@@ -17,10 +17,10 @@ use futures_util::{future, stream};
 use shopify_agent::ShopAgent;
 use shopify_agent::agent::Limits;
 use shopify_agent::embedded::EmbeddedShop;
-use shopify_agent::server::routes;
+use shopify_agent::server::{listen, routes};
 use shopify_agent::shop::Shop;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use crate::Problem;
 use crate::arguments::Arguments;
@@ -130,7 +130,7 @@ async fn bare(frames: Arc<[String]>) -> Result<SocketAddr, Problem> {
 }
 
 async fn spawn(routes: Router) -> Result<SocketAddr, Problem> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let listener = listen("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(address)

@@ -15,10 +15,9 @@ use shopify_agent::ShopAgent;
 use shopify_agent::agent::Limits;
 use shopify_agent::embedded::EmbeddedShop;
 use shopify_agent::offline::OfflineModel;
-use shopify_agent::server::routes;
+use shopify_agent::server::{listen, routes};
 use shopify_agent::shop::{Shop, ShopSettings};
 use shopify_agent::telemetry::Traces;
-use tokio::net::TcpListener;
 
 /// The address of Groq, which the original used, and its variables.
 const GROQ: &str = "https://api.groq.com/openai/v1";
@@ -110,7 +109,7 @@ async fn serve(settings: Settings) -> Result<(), Failure> {
     let limits = Limits { node_time: Duration::from_secs(settings.node_seconds), ..Limits::default() };
     let agent = ShopAgent::new(model, shop, saver, limits)?;
 
-    let listener = TcpListener::bind(&settings.listen).await?;
+    let listener = listen(&settings.listen).await?;
     println!("The shop is open: http://{}/", listener.local_addr()?);
     let continued = agent.go_on().await?;
     if continued > 0 {

@@ -23,12 +23,13 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::money::Money;
 use crate::shop::ShopSettings;
 use schema::{Mutation, Query};
 use world::World;
+
+use crate::server::listen;
 
 /// The token that the embedded shop asks for.
 const TOKEN: &str = "embedded-shop";
@@ -88,7 +89,7 @@ impl EmbeddedShop {
     /// # Errors
     /// If the port cannot be had, or the file has no data of a shop.
     pub async fn start_on(port: u16, file: Option<PathBuf>) -> std::io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let listener = listen((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let world = match file.as_ref().filter(|file| file.exists()) {
             Some(file) => serde_json::from_slice(&std::fs::read(file)?).map_err(std::io::Error::other)?,

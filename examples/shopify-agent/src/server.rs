@@ -1,6 +1,7 @@
 //! The agent over HTTP: the two routes of xRx, a look at a task, and the page.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 
 use axum::Router;
@@ -12,11 +13,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures_util::StreamExt;
 use serde_json::json;
+use tokio::net::{TcpListener, TcpSocket, ToSocketAddrs, lookup_host};
 
 use crate::ShopAgent;
 use crate::agent::CancelAnswer;
 use crate::wire::{ErrorFrame, RunRequest, event};
 
+/// Customers whose connections wait to be accepted.
+const WAITING_CUSTOMERS: u32 = 1024;
 /// The longest request that is read.
 const LONGEST_REQUEST: usize = 1 << 20;
 /// The longest request that is received to its end, to be answered in words.
@@ -25,6 +29,25 @@ const LONGEST_IGNORED: usize = 16 << 20;
 const PAGE: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/shop.css");
 const SCRIPT: &str = include_str!("page/shop.js");
+
+/// Listens on a name with a port, or an address with one. More customers may connect at once than the 128 that a
+/// listener keeps waiting by default; each further one would wait a second for its next try.
+///
+/// # Errors
+/// If the name is not known, or the port cannot be had.
+pub async fn listen(place: impl ToSocketAddrs) -> io::Result<TcpListener> {
+    let mut problem = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name has no address");
+    for address in lookup_host(place).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // A server that is started again gets its port at once.
+        socket.set_reuseaddr(cfg!(unix))?;
+        match socket.bind(address).and_then(|()| socket.listen(WAITING_CUSTOMERS)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => problem = error,
+        }
+    }
+    Err(problem)
+}
 
 /// The routes.
 ///
@@ -122,7 +145,17 @@ fn streamed(task: &str, body: Body) -> Response {
 
 /// Cancels a task. The request has no body.
 async fn cancel(State(agent): State<ShopAgent>, Path(task): Path<String>) -> Response {
-    match agent.cancel(&task).await {
+    // In a task of its own: a caller that does not wait for the answer wants the cancellation all the same, and
+    // the future of this handler is dropped when the connection is closed.
+    let id = task.clone();
+    let cancelled = tokio::spawn(async move { agent.cancel(&id).await });
+    let Ok(cancelled) = cancelled.await else {
+        return detail(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("The cancellation of task {task} broke off"),
+        );
+    };
+    match cancelled {
         Ok(CancelAnswer::Cancelled) => detail(StatusCode::OK, format!("Task {task} cancelled")),
         Ok(CancelAnswer::Ended(how)) => {
             let how = json!(how);

@@ -189,7 +189,7 @@ impl ShopAgent {
 
     async fn kept(&self, id: &str) -> Result<Option<(TaskStatus, Turn)>, Error> {
         let Some(found) = self.graph.state(id).await? else { return Ok(None) };
-        let is_finished = found.next.is_empty() && found.deferred.is_empty() && found.failures.is_empty();
+        let is_finished = found.finished && found.failures.is_empty();
         let by_itself = if is_finished { TaskStatus::FinishedWithSuccess } else { TaskStatus::Running };
         Ok(Some((found.values.ended.unwrap_or(by_itself), found.values)))
     }

@@ -1,4 +1,4 @@
-//! Chromium, driven over WebDriver.
+//! Chromium, driven over the W3C's WebDriver protocol: a request for each command.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -7,22 +7,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use axum::http::Method;
-use fantoccini::wd::WebDriverCompatibleCommand;
-use fantoccini::{Client, ClientBuilder, Locator};
-use hyper_util::client::legacy::connect::HttpConnector;
-use reqwest::Url;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// One browser at a time: several are slower than one after the other.
 static TURN: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
 /// A bound on waits for what must be seen.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The key under which the protocol names an element.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// A browser. It ends on drop.
 pub(crate) struct Browser {
-    pub(crate) client: Client,
+    http: reqwest::Client,
     driver: Child,
     /// Where the driver listens, and the id of its session.
     session: (String, String),
@@ -50,25 +47,72 @@ impl Browser {
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
-            "--disable-quic",
             "--disable-dev-shm-usage",
+            "--disable-quic",
             "--no-first-run",
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
             "--window-size=1100,900",
         ];
-        let capabilities = Map::from_iter([("goog:chromeOptions".to_owned(), json!({ "args": flags }))]);
-        let mut client = ClientBuilder::new(HttpConnector::new());
-        let client =
-            client.capabilities(capabilities).connect(&format!("http://127.0.0.1:{port}")).await.unwrap();
-        client.goto(url).await.unwrap();
-        let id = client.session_id().await.unwrap().unwrap();
-        Browser { client, driver, session: (format!("127.0.0.1:{port}"), id), _turn: turn }
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut browser = Browser {
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            driver,
+            session: (format!("127.0.0.1:{port}"), String::new()),
+            _turn: turn,
+        };
+        let wanted =
+            json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": { "args": flags } } } });
+        let address = format!("http://{}/session", browser.session.0);
+        let made = browser.send(browser.http.post(address).json(&wanted)).await.unwrap();
+        browser.session.1 = made["sessionId"].as_str().unwrap().to_owned();
+        browser.goto(url).await;
+        browser
+    }
+
+    /// A command with its values, or a question if there are none. The error is that of the driver.
+    async fn command(&self, command: &str, values: Option<Value>) -> Result<Value, Value> {
+        let (driver, id) = &self.session;
+        let address = format!("http://{driver}/session/{id}/{command}");
+        self.send(match values {
+            Some(values) => self.http.post(address).json(&values),
+            None => self.http.get(address),
+        })
+        .await
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value, Value> {
+        let answer = request.send().await.unwrap();
+        let succeeds = answer.status().is_success();
+        let value = answer.json::<Value>().await.unwrap()["value"].take();
+        if succeeds { Ok(value) } else { Err(value) }
+    }
+
+    pub(crate) async fn goto(&self, url: &str) {
+        self.command("url", Some(json!({ "url": url }))).await.unwrap();
+    }
+
+    pub(crate) async fn reload(&self) {
+        self.command("refresh", Some(json!({}))).await.unwrap();
+    }
+
+    /// The handles of all tabs.
+    pub(crate) async fn tabs(&self) -> Vec<Value> {
+        self.command("window/handles", None).await.unwrap().as_array().unwrap().clone()
+    }
+
+    pub(crate) async fn switch_to(&self, tab: &Value) {
+        self.command("window", Some(json!({ "handle": tab }))).await.unwrap();
     }
 
     pub(crate) async fn script(&self, script: &str) -> Value {
-        self.client.execute(script, Vec::new()).await.unwrap()
+        self.command("execute/sync", Some(json!({ "script": script, "args": [] }))).await.unwrap()
+    }
+
+    /// A script that calls its first argument with its result.
+    pub(crate) async fn script_with_callback(&self, script: &str) -> Value {
+        self.command("execute/async", Some(json!({ "script": script, "args": [] }))).await.unwrap()
     }
 
     /// The text of the conversation.
@@ -78,52 +122,61 @@ impl Browser {
     }
 
     pub(crate) async fn says(&self, text: &str) {
-        let input = self.client.find(Locator::Id("text")).await.unwrap();
-        input.send_keys(text).await.unwrap();
-        input.send_keys("\u{e007}").await.unwrap();
+        self.types("#text", &format!("{text}\u{e007}")).await;
     }
 
-    /// Waits until a script returns true.
+    /// Types into the first element of a CSS selector.
+    pub(crate) async fn types(&self, selector: &str, keys: &str) {
+        let element = self.find("css selector", selector).await.unwrap();
+        self.command(&format!("element/{element}/value"), Some(json!({ "text": keys }))).await.unwrap();
+    }
+
+    /// Waits until a script returns `true`.
     pub(crate) async fn until(&self, script: &str) {
         let wait = async {
             loop {
-                match self.client.execute(script, Vec::new()).await {
+                let values = json!({ "script": script, "args": [] });
+                match self.command("execute/sync", Some(values)).await {
                     Ok(Value::Bool(true)) => return,
                     _ => tokio::time::sleep(Duration::from_millis(50)).await,
                 }
             }
         };
         if tokio::time::timeout(PATIENCE, wait).await.is_err() {
-            panic!("`{script}` never comes true; the page has: {}", self.talk().await);
+            panic!("`{script}` never became true; the page says:\n{}", self.talk().await);
         }
     }
 
-    /// Waits until the conversation has a text, and no turn is running.
+    /// Waits until the conversation contains a text.
     pub(crate) async fn hears(&self, text: &str) {
-        let text = json!(text);
-        self.until(&format!(
-            "return document.getElementById('talk').innerText.includes({text}) && document.getElementById('cancel').hidden"
-        ))
-        .await;
+        self.until(&format!("return document.getElementById('talk').innerText.includes({})", json!(text)))
+            .await;
     }
 
     /// Clicks the last element with a text.
     pub(crate) async fn clicks(&self, text: &str) {
         let path = format!("(//*[self::button][contains(normalize-space(.), \"{text}\")])[last()]");
-        self.client.wait().for_element(Locator::XPath(&path)).await.unwrap().click().await.unwrap();
+        let element = async {
+            loop {
+                match self.find("xpath", &path).await {
+                    Ok(element) => return element,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                }
+            }
+        };
+        let element = tokio::time::timeout(PATIENCE, element).await.expect("there is such a button");
+        self.command(&format!("element/{element}/click"), Some(json!({}))).await.unwrap();
+    }
+
+    async fn find(&self, using: &str, value: &str) -> Result<String, Value> {
+        let found = self.command("element", Some(json!({ "using": using, "value": value }))).await?;
+        Ok(found[ELEMENT].as_str().unwrap().to_owned())
     }
 
     /// A command of Chromium's own protocol.
-    pub(crate) async fn devtools(&self, command: Value) {
-        self.client.issue_cmd(Devtools(command)).await.unwrap();
-    }
-
-    /// Writes a picture for a person to look at, if `SHOP_PICTURES` names a folder.
-    pub(crate) async fn picture(&self, name: &str) {
-        if let Some(folder) = std::env::var_os("SHOP_PICTURES") {
-            let picture = self.client.screenshot().await.unwrap();
-            std::fs::write(std::path::Path::new(&folder).join(format!("{name}.png")), picture).unwrap();
-        }
+    pub(crate) async fn devtools(&self, command: &str, values: Value) {
+        let command = json!({ "cmd": command, "params": values });
+        self.command("goog/cdp/execute", Some(command)).await.unwrap();
     }
 }
 
@@ -149,18 +202,5 @@ impl Drop for Browser {
         if let Err(error) = closed {
             eprintln!("the browser was not closed: {error}");
         }
-    }
-}
-
-#[derive(Debug)]
-struct Devtools(Value);
-
-impl WebDriverCompatibleCommand for Devtools {
-    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, url::ParseError> {
-        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
-    }
-
-    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
-        (Method::POST, Some(self.0.to_string()))
     }
 }

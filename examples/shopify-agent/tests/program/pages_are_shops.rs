@@ -1,6 +1,6 @@
 //! The page in Chromium: a purchase, cancel, reload, tabs, kills, escaping, narrow screens, accessibility.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use shopify_agent::embedded::EmbeddedShop;
 
 use crate::browser::Browser;
@@ -19,23 +19,19 @@ async fn opened(folder: &Folder) -> (EmbeddedShop, Server, Browser) {
 async fn a_purchase_goes_from_the_first_question_to_the_number_with_one_click() {
     let folder = Folder::new();
     let (shop, _server, browser) = opened(&folder).await;
-    browser.picture("1-empty").await;
     browser.says(QUESTION).await;
     browser.hears("Any of these look good to you?").await;
     let talk = browser.talk().await;
     let position = |text: &str| talk.find(text).unwrap_or_else(|| panic!("{text} in {talk}"));
     assert!(position("One sec I'll check our options today") < position("On the menu"));
     assert!(position("On the menu") < position("Any of these look good to you?"));
-    browser.picture("2-products").await;
 
     browser.says("Yeah I'll get 6 lemon garlic and 12 hot buffalo").await;
     browser.hears("Anything else today?").await;
     assert_eq!(browser.script("return document.getElementById('count').textContent").await, "18");
-    browser.picture("3-cart").await;
 
     browser.clicks("Order now").await;
     browser.hears("Your order is placed").await;
-    browser.picture("4-order").await;
     assert_eq!(shop.orders().len(), 1);
     assert!(browser.talk().await.contains(&shop.orders()[0]));
     assert_eq!(browser.script("return document.getElementById('count').textContent").await, "0");
@@ -49,10 +45,8 @@ async fn cards_are_clicked_from_the_list_to_the_cart_and_pieces_are_taken_out() 
     browser.hears("Any of these look good to you?").await;
     browser.clicks("Coleslaw").await;
     browser.hears("Would you like some?").await;
-    browser.picture("5-details").await;
     // By keyboard: the number, then Enter.
-    let pieces = browser.client.find(fantoccini::Locator::Css(".pieces")).await.unwrap();
-    pieces.send_keys("\u{e009}a\u{e000}3\u{e007}").await.unwrap();
+    browser.types(".pieces", "\u{e009}a\u{e000}3\u{e007}").await;
     browser.hears("Anything else today?").await;
     assert_eq!(shop.carts(), [vec![("Coleslaw".to_owned(), 3)]]);
     browser.clicks("−").await;
@@ -85,7 +79,7 @@ async fn a_reload_finds_the_conversation_and_the_cart_again() {
     browser.says("add 2 colas").await;
     browser.hears("Anything else today?").await;
     let before = browser.talk().await;
-    browser.client.refresh().await.unwrap();
+    browser.reload().await;
     browser.hears("Anything else today?").await;
     assert_eq!(browser.talk().await, before);
     browser.clicks("Cart").await;
@@ -101,15 +95,15 @@ async fn two_tabs_are_two_conversations_also_if_one_is_a_copy() {
     browser.hears("Anything else today?").await;
     // A tab that is opened by a page begins with a copy of what that one keeps.
     browser.script("window.open(location.href)").await;
-    let tabs = browser.client.windows().await.unwrap();
-    browser.client.switch_to_window(tabs[1].clone()).await.unwrap();
+    let tabs = browser.tabs().await;
+    browser.switch_to(&tabs[1]).await;
     browser.until("return document.getElementById('talk') !== null && document.getElementById('talk').innerText === ''").await;
     browser.says("add 1 coleslaw").await;
     browser.hears("Anything else today?").await;
     let mut carts = shop.carts();
     carts.sort();
     assert_eq!(carts, [vec![("Cola".to_owned(), 2)], vec![("Coleslaw".to_owned(), 1)]]);
-    browser.client.switch_to_window(tabs[0].clone()).await.unwrap();
+    browser.switch_to(&tabs[0]).await;
     assert!(!browser.talk().await.contains("Coleslaw"));
 }
 
@@ -128,7 +122,7 @@ async fn after_a_kill_and_a_reload_the_answer_is_there_and_each_item_once() {
     server.kill().await;
     let address = url.trim_start_matches("http://").trim_end_matches('/');
     let _server = Server::for_shop(&folder, &shop, &["--listen", address]).await;
-    browser.client.refresh().await.unwrap();
+    browser.reload().await;
     browser.hears("Anything else today?").await;
     let expected = [vec![("Lemon Garlic Wings".to_owned(), 6), ("Hot Buffalo Wings".to_owned(), 12)]];
     assert_eq!(shop.carts(), expected);
@@ -155,8 +149,7 @@ async fn a_narrow_screen_needs_no_sideways_scrolling() {
     let (_shop, _server, browser) = opened(&folder).await;
     // The width of the page itself; windows of a headless browser cannot be so narrow.
     let narrow = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
-    let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": narrow });
-    browser.devtools(command).await;
+    browser.devtools("Emulation.setDeviceMetricsOverride", narrow).await;
     let fits = "const cut = element => element.getBoundingClientRect().right > element.closest('.card').getBoundingClientRect().right; \
                 return document.documentElement.scrollWidth <= innerWidth && \
                 document.getElementById('talk').scrollWidth <= innerWidth && \
@@ -164,15 +157,12 @@ async fn a_narrow_screen_needs_no_sideways_scrolling() {
     browser.says(QUESTION).await;
     browser.hears("Any of these look good to you?").await;
     assert_eq!(browser.script(fits).await, true);
-    browser.picture("6-narrow-products").await;
     browser.clicks("Lemon Garlic Wings").await;
     browser.hears("Would you like some?").await;
     assert_eq!(browser.script(fits).await, true);
-    browser.picture("7-narrow-details").await;
     browser.says("I'll get 6 lemon garlic and 12 hot buffalo").await;
     browser.hears("Anything else today?").await;
     assert_eq!(browser.script(fits).await, true);
-    browser.picture("8-narrow-cart").await;
 }
 
 #[tokio::test]
@@ -182,9 +172,8 @@ async fn everything_works_without_speech() {
     browser.until("return document.getElementById('speak').hidden === !('speechSynthesis' in window)").await;
     // A browser that has neither.
     let without = "delete window.speechSynthesis; delete window.webkitSpeechRecognition; delete window.SpeechRecognition;";
-    let command = json!({ "cmd": "Page.addScriptToEvaluateOnNewDocument", "params": { "source": without } });
-    browser.devtools(command).await;
-    browser.client.goto(&server.url).await.unwrap();
+    browser.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": without })).await;
+    browser.goto(&server.url).await;
     browser.says("show my cart").await;
     browser.hears("Your cart is empty").await;
     assert_eq!(browser.script("return document.getElementById('listen').hidden").await, true);
@@ -201,20 +190,17 @@ async fn axe_finds_nothing() {
         browser.script(&axe).await;
         let run = "const done = arguments[0]; axe.run(document).then(found => done(found.violations.map(one => \
                    `${one.id}: ${one.nodes.map(node => node.target).join(' ')}`)))";
-        let found: Value = browser.client.execute_async(run, Vec::new()).await.unwrap();
+        let found = browser.script_with_callback(run).await;
         assert_eq!(found, json!([]), "{state}");
     };
     for scheme in ["light", "dark"] {
         let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }, { "name": "prefers-reduced-motion", "value": "reduce" }]);
-        browser
-            .devtools(json!({ "cmd": "Emulation.setEmulatedMedia", "params": { "features": feature } }))
-            .await;
+        browser.devtools("Emulation.setEmulatedMedia", json!({ "features": feature })).await;
         browser.clicks("New conversation").await;
         check("empty").await;
         browser.says(QUESTION).await;
         browser.hears("Any of these look good to you?").await;
         check("products").await;
-        browser.picture(&format!("9-{scheme}")).await;
         browser.clicks("Lemon Garlic Wings").await;
         browser.hears("Would you like some?").await;
         check("details").await;
