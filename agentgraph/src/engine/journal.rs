@@ -3,7 +3,7 @@
 //! A [`Journal`] belongs to one run on one thread. It decides between delta and full. A full is written when
 //! a reader would have to replay more than twice the live bytes plus 64 KiB; when the state is small and the
 //! deltas since the last full weigh as much as a full; and when the graph differs from the one that wrote the
-//! record before. Every 1,024 deltas are folded into a segment. `docs/architecture.md` shows why this bounds
+//! record before. Every 1,024 deltas are folded into a segment. `docs/durability.md` shows why this bounds
 //! reading and writing.
 
 mod header;
