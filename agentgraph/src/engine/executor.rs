@@ -416,6 +416,8 @@ impl Executor<'_> {
             let mut future = self.call(task);
             match future.as_mut().poll(cx) {
                 Poll::Ready(result) => {
+                    // Dropped before the merge: a future that holds the snapshot would make it clone the
+                    // state. From here on a panic is one of the engine, not of the node.
                     drop(future);
                     guard.lift();
                     self.report(request, result, handlers, ledger)

@@ -485,6 +485,7 @@ impl Journal {
         prepared: &PreparedRecord,
         commit: &Commit<'_>,
     ) -> Result<bool, Error> {
+        // A fold reads the store first, and pruning follows the commit: both have to be awaited.
         if prepared.folds || prepared.prunes {
             return Ok(false);
         }
@@ -517,6 +518,7 @@ impl Journal {
         Put {
             place: self.place(),
             id: prepared.id,
+            // The saver of a run with a lease is a `Leased`, which replaces it.
             fence: 0,
             kind: if prepared.full { RowKind::Full } else { RowKind::Delta },
             record: &self.next.buffer,

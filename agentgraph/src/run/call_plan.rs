@@ -248,9 +248,11 @@ impl CallPlan {
         self.check_context(&start)?;
         let graph = self.graph.clone();
         let behind = match self.keeping.durability {
+            // Fails without a runtime, so it comes before the call takes the thread from another run.
             Durability::Async => Some(persistence.behind()?),
             _ => None,
         };
+        // The head that this call reads contains the commits that earlier runs have queued.
         persistence.settle(&name).await;
         let services = Arc::clone(&self.graph.shared.services);
         let leases = LeaseSource::of(&persistence, &services);
@@ -276,6 +278,8 @@ impl CallPlan {
             lease.through(behind);
         }
         let fence = lease.fence();
+        // Set by the work below once the call is accepted, and read after it: the work itself is dropped if
+        // the lease is lost.
         let began_at = OnceLock::new();
         let work = async {
             let (thread, inside) = Box::pin(self.open(&start, &persistence, name, replaces)).await?;

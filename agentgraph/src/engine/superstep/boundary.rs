@@ -66,6 +66,8 @@ impl Loop {
             self.leave_stops_to_outermost(&pause);
         } else if let (Pause::Interrupted(stops), Some(journal)) = (&pause, &mut self.records.journal) {
             if let Some(events) = &self.listeners.events {
+                // A stop counts as reported when the stream's reader has taken its events. If the stream is
+                // dropped before, the next call reports it again.
                 events.read().await;
             }
             journal.put_writes(&[reported_stops_write(&StoredStop::of_own_graph(stops))?]).await?;

@@ -42,6 +42,9 @@ impl Loop {
             };
             match future.as_mut().poll(cx) {
                 Poll::Ready(result) => {
+                    // Dropped before the merge: a future that holds the snapshot would make it clone the
+                    // state. From here on a panic is one of the engine, a reducer or a route, not of the
+                    // node.
                     drop(future);
                     guard.lift();
                     self.end_single(node, result)

@@ -151,6 +151,7 @@ impl Desk {
         if let Some(then) = then {
             state.now = state.now.max(then);
         }
+        // Woken without the lock: a waker may call code that asks this desk for something.
         drop(state);
         if let Some(waker) = waker {
             waker.wake();

@@ -176,6 +176,7 @@ impl DrivenRun {
             let mut cx = Context::from_waker(&waker);
             let _canonical = Canonical::begin();
             loop {
+                // Cleared before the poll: a wake during the poll asks for another one, and must not be lost.
                 self.woken.0.store(false, Ordering::Release);
                 let polled = pin!(unconstrained(work.as_mut())).poll(&mut cx);
                 // A run may wait until its events are taken.
