@@ -113,7 +113,7 @@ pub(crate) trait Ledger: Send {
     fn id(&self, index: u32) -> TaskId;
     /// The input of the task at `index`, if it is a dispatch.
     fn input(&self, index: u32) -> Option<InputValue>;
-    /// Stores what is done or failed and not stored yet, since other tasks are not done.
+    /// Stores finished and failed tasks that are not stored yet. Called while other tasks are not done.
     fn store(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 

@@ -81,7 +81,7 @@ pub(crate) struct Journal {
     memories: Option<Arc<Memories>>,
     /// The commits and writes deferred to the end of the call.
     waiting: Option<DeferredCommits>,
-    /// What keeps the thread small while the run goes on.
+    /// Prunes the thread during the run.
     pruning: Option<Pruning>,
 }
 

@@ -102,7 +102,7 @@ impl Loop {
         }
     }
 
-    /// The static interrupt that stopped an earlier call whose caller was not told.
+    /// The static interrupt that stopped an earlier call and was not reported to its caller.
     fn take_halted(&mut self) -> Option<Pause> {
         let nodes = std::mem::take(&mut self.inheritance.halted);
         let interrupts = nodes.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After));
