@@ -435,6 +435,7 @@ impl Journal {
     ) -> Result<PreparedRecord, Error> {
         let id = self.next_id();
         let time = micros(services.now());
+        // Taken out, since encoding borrows the journal. The allocation serves every commit.
         let mut record = std::mem::take(&mut self.next.buffer);
         let written = self.write_record(&mut record, time, commit);
         self.next.buffer = record;
