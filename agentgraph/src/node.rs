@@ -98,7 +98,7 @@ pub(crate) trait AnyNode: Send + Sync + 'static {
 
 /// A task after its first poll.
 pub(crate) enum Started {
-    /// It was ready. Its future is gone, and with it the snapshot that the future may have held.
+    /// It was ready. Its future is gone: one that holds the snapshot would make the merge clone the state.
     Ended(NodeResult<AnyState>),
     Pending(NodeFuture<AnyState>),
 }

@@ -60,6 +60,7 @@ impl Loop {
             Some(journal) => journal.settle().await,
             None => Ok(()),
         };
+        // The error of the run counts more than one of storing its remains.
         let pause = paused?;
         stored.and(settled).map(|()| pause)
     }

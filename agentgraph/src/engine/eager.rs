@@ -81,6 +81,7 @@ impl Loop {
         let running = course.give_away();
         let shared = running.is_some().then(|| Arc::clone(&self.runtime.shared));
         let merged = async {
+            // Awaited beside the tasks, not before: one of them may hold the lock while it stores.
             let _alone = match &shared {
                 Some(shared) => shared.lock_head().await,
                 None => None,

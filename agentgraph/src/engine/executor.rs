@@ -113,7 +113,7 @@ pub(crate) trait Ledger: Send {
     fn id(&self, index: u32) -> TaskId;
     /// The input of the task at `index`, if it is a dispatch.
     fn input(&self, index: u32) -> Option<InputValue>;
-    /// Stores what is done or failed and not stored yet, since other tasks are not done.
+    /// Stores finished and failed tasks that are not stored yet. Called while other tasks are not done.
     fn store(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
@@ -423,6 +423,7 @@ impl Executor<'_> {
         let request = task.request;
         let started = guarded(|guard| match self.start_task(&self.announced(task), cx) {
             Started::Ended(result) => {
+                // From here on a panic is one of the engine, not of the node.
                 guard.lift();
                 self.report(request, result, handlers, ledger)
             }

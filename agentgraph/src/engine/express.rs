@@ -15,7 +15,7 @@ pub(crate) struct ExpressParts<'a, 'm> {
     pub(crate) merge: Merge<'m>,
     pub(crate) state: &'a mut AnyState,
     pub(crate) shared: &'a Arc<RunShared>,
-    /// The number of supersteps that the call has started, and of those that it has merged.
+    /// The numbers of supersteps that the call has started and merged.
     pub(crate) step: &'a mut u64,
     pub(crate) merged: &'a mut u64,
 }

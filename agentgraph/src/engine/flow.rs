@@ -38,7 +38,7 @@ pub(crate) struct Activation {
     pub(in crate::engine) read_at: u64,
     /// The node that ended before it, if a static interrupt after that node blocks it.
     pub(in crate::engine) after: Option<u32>,
-    /// Whether the caller was told of the static interrupt that blocked it.
+    /// Whether the static interrupt that blocked it was reported to the caller.
     pub(in crate::engine) told: bool,
     /// Its questions and answers.
     pub(in crate::engine) left: Option<Box<TaskRemains>>,
@@ -194,7 +194,7 @@ impl Flow {
         }
     }
 
-    /// Forgets which interrupts the caller was told of, for a branch that starts before that.
+    /// Forgets which interrupts were reported, for a branch that starts before the report.
     pub(crate) fn forget_left(&mut self) {
         self.open.values_mut().for_each(|activation| activation.told = false);
     }

@@ -93,6 +93,8 @@ impl Halt {
         }
         let stopped = match (&self.stops[..], self.stopped) {
             ([], stopped) => stopped,
+            // A look with a waker that does nothing. `until` polls the same futures again, with the waker of
+            // the run.
             _ => poll_fn(|cx| Poll::Ready(self.poll_stops(cx))).now_or_never().flatten(),
         };
         stopped.or_else(|| is_cancelled(&self.drain).then_some(StopReason::Drained))
@@ -119,6 +121,9 @@ impl Halt {
     pub(crate) async fn until<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cutoff> {
         let mut work = pin!(work);
         poll_fn(|cx| {
+            // A stop comes before the work, so that work which is always ready cannot outrun a deadline. A
+            // request through the lease only cuts off pending work; `at_boundary` sees it after finished
+            // work.
             if let Some(reason) = self.poll_stops(cx) {
                 return Poll::Ready(Err(Cutoff::Stop(reason)));
             }

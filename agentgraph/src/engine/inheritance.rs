@@ -8,9 +8,9 @@ use agentgraph_checkpoint::{CheckpointId, Source};
 pub(crate) struct Inheritance {
     /// Results, questions, answers and failures of the tasks of the first superstep.
     pub(in crate::engine) left_over: Leftovers,
-    /// Whether the caller was told of the static interrupts before the first superstep, which then runs.
+    /// Whether the static interrupts before the first superstep were reported to the caller: then it runs.
     pub(in crate::engine) past_breaks: bool,
-    /// The nodes after which a static interrupt stopped an earlier call whose caller was not told.
+    /// The nodes after which a static interrupt stopped an earlier call that did not report it.
     pub(in crate::engine) halted: Vec<String>,
     /// The checkpoint with a stored failure of the superstep that belongs to no task.
     pub(in crate::engine) had_failure: Option<CheckpointId>,
@@ -19,7 +19,7 @@ pub(crate) struct Inheritance {
 }
 
 impl Inheritance {
-    /// `halted`: the nodes after which a static interrupt stopped the run; `told`: its caller knows;
+    /// `halted`: the nodes after which a static interrupt stopped the run; `told`: that it was reported;
     /// `found`: the source of the checkpoint that the call continues from.
     pub(crate) fn of(left_over: Leftovers, told: bool, halted: Vec<String>, found: Source) -> Self {
         let halted = if told { Vec::new() } else { halted };

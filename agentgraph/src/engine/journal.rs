@@ -3,7 +3,7 @@
 //! A [`Journal`] belongs to one run on one thread. It decides between delta and full. A full is written when
 //! a reader would have to replay more than twice the live bytes plus 64 KiB; when the state is small and the
 //! deltas since the last full weigh as much as a full; and when the graph differs from the one that wrote the
-//! record before. Every 1,024 deltas are folded into a segment. `docs/architecture.md` shows why this bounds
+//! record before. Every 1,024 deltas are folded into a segment. `docs/durability.md` shows why this bounds
 //! reading and writing.
 
 mod header;
@@ -81,7 +81,7 @@ pub(crate) struct Journal {
     memories: Option<Arc<Memories>>,
     /// The commits and writes deferred to the end of the call.
     waiting: Option<DeferredCommits>,
-    /// What keeps the thread small while the run goes on.
+    /// Prunes the thread during the run.
     pruning: Option<Pruning>,
 }
 
@@ -435,6 +435,7 @@ impl Journal {
     ) -> Result<PreparedRecord, Error> {
         let id = self.next_id();
         let time = micros(services.now());
+        // Taken out, since encoding borrows the journal. The allocation serves every commit.
         let mut record = std::mem::take(&mut self.next.buffer);
         let written = self.write_record(&mut record, time, commit);
         self.next.buffer = record;
@@ -485,6 +486,7 @@ impl Journal {
         prepared: &PreparedRecord,
         commit: &Commit<'_>,
     ) -> Result<bool, Error> {
+        // A fold reads the store first, and pruning follows the commit: both have to be awaited.
         if prepared.folds || prepared.prunes {
             return Ok(false);
         }
@@ -517,6 +519,7 @@ impl Journal {
         Put {
             place: self.place(),
             id: prepared.id,
+            // The saver of a run with a lease is a `Leased`, which replaces it.
             fence: 0,
             kind: if prepared.full { RowKind::Full } else { RowKind::Delta },
             record: &self.next.buffer,

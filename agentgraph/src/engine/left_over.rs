@@ -65,7 +65,7 @@ impl TaskRemains {
         requests.filter(|(n, _)| !self.answers.contains_key(n) && !self.voided.contains(n))
     }
 
-    /// The ids of the open requests, and the ends of those that are sleeps.
+    /// The ids of the open requests, with the ends of sleeps.
     pub(crate) fn open_ids(&self, task: TaskId) -> impl Iterator<Item = OpenId> {
         self.open()
             .map(move |(n, request)| OpenId { id: InterruptId { task, n: *n }, until: request.until() })

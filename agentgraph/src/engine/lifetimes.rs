@@ -34,6 +34,8 @@ pub(super) fn begin_merge<'a>(
     ephemeral: &mut bool,
     writes: bool,
 ) -> Result<&'a mut AnyState, Error> {
+    // Copies at most the box around the state. The first write clones the state itself, if a task still holds
+    // it.
     let state = Arc::make_mut(state);
     if let Some(journal) = journal {
         journal.begin();

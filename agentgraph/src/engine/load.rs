@@ -612,7 +612,7 @@ fn finished(
 #[derive(Default)]
 pub(crate) struct Remains {
     pub(crate) tasks: Leftovers,
-    /// Whether the caller was told of the static interrupt here.
+    /// Whether the static interrupts here were reported to the caller.
     pub(crate) told: bool,
     pub(crate) sessions: Option<StoredSessions>,
     pub(crate) spent: Option<Spent>,

@@ -93,6 +93,7 @@ impl Merge<'_> {
     pub(crate) fn after_only(&mut self, (node, exits): (u32, Exits), state: Seen<'_>) -> Result<(), Error> {
         let next = &mut self.next.pulled;
         match self.core.topology.successors.row(node) {
+            // The frontier holds exactly the node that ended (`only_node`): its entry becomes the next one.
             [only] => next[0] = *only,
             several => {
                 next.clear();
@@ -106,6 +107,8 @@ impl Merge<'_> {
             self.ask_routers(node, state)?;
         }
         self.next.settle();
+        // Only now: if a router panics, the update is applied and the superstep is not over, so there is no
+        // state to go back to.
         *self.merging = false;
         Ok(())
     }
@@ -174,6 +177,8 @@ impl Merge<'_> {
             let Some(done) = done else { continue };
             let node = actors.node(index);
             let replaces_edges = done.replaces_edges();
+            // Before the node's routers, and task by task: dispatches keep the order in which they were made.
+            // Joins and the state change only after the last router, since a router may fail.
             self.follow_targets(node, done.routing.take());
             if replaces_edges { replaces.push(index) } else { self.route_on_own_update(state, node, done)? }
         }

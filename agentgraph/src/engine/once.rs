@@ -34,6 +34,7 @@ pub(crate) async fn or_unstored<T>(
     control: &Control,
     work: &mut (impl Future<Output = T> + Unpin),
 ) -> Option<T> {
+    // The work first: a durable step puts its result into the cell while its task is polled.
     poll_fn(|cx| match Pin::new(&mut *work).poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending if control.has_unstored() => Poll::Ready(None),
@@ -51,6 +52,8 @@ pub(super) async fn put_writes(
 ) -> Result<(), Error> {
     journal.put_writes(writes).await?;
     if !new.is_empty() {
+        // With `Durability::Async` the writes are still queued. A step may not continue before its result is
+        // stored: what follows in the node relies on it.
         journal.settle().await?;
         control.mark_stored(new);
     }
@@ -89,6 +92,7 @@ pub(crate) async fn beside<W, T>(
         if let Poll::Ready(done) = work.as_mut().poll(cx) {
             return Poll::Ready(done);
         }
+        // A future is not polled again after it has ended.
         if ended.is_none()
             && let Poll::Ready(result) = Pin::new(&mut *task).poll(cx)
         {

@@ -91,6 +91,7 @@ impl<'a> Recorder<'a> {
             Recorder::Nowhere => schema.apply(state, update),
             Recorder::Delta(codec, delta) => (codec.apply_recorded)(state, schema, update, delta),
             Recorder::Traced(delta, trace) => {
+                // The trace first: if the updates cannot be summed, nothing has been applied.
                 trace.add(schema, update.clone())?;
                 match delta {
                     None => schema.apply(state, update),

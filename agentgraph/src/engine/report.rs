@@ -6,7 +6,7 @@ use crate::words::DroppedEdits;
 /// Notes for the caller beside the result of a call.
 #[derive(Default)]
 pub(crate) struct Report {
-    /// Static interrupts in subgraphs that the caller is still to be told of.
+    /// Static interrupts in subgraphs that are not reported to the caller yet.
     pub(in crate::engine) unreported: Vec<UnreportedStops>,
     /// The nodes of detached tasks that the end of the run cut off.
     pub(in crate::engine) cancelled: Vec<String>,

@@ -61,6 +61,8 @@ pub(super) async fn await_while_running<T>(
     let mut work = pin!(work);
     let mut ended = Vec::new();
     let done = poll_fn(|cx| {
+        // The work first: when it is done, the tasks go back to the loop. Until then results are only
+        // collected, since judging them needs parts of the loop that the work borrows.
         if let Poll::Ready(done) = work.as_mut().poll(cx) {
             return Poll::Ready(done);
         }

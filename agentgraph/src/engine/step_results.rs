@@ -137,6 +137,8 @@ impl Ledger for SuperstepLedger<'_> {
                 let task = id_of(self.core, place, self.frontier, &self.ends.handled, one.index);
                 writes.push(once_write(task, one)?);
             }
+            // Runs inside tasks store the sessions beside the same checkpoint. Encoded under the lock, the
+            // last write is the newest.
             let _alone = self.shared.lock_head().await;
             if !fresh.is_empty() || has_failures {
                 writes.extend(sessions_write(&self.shared.sessions)?);

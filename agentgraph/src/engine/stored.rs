@@ -84,8 +84,8 @@ pub(crate) struct StoredTarget {
 /// The "task" of pending writes that belong to the run and to none of its tasks.
 pub(crate) const OF_RUN: TaskId = TaskId::from_u128(0);
 
-/// Slot of [`OF_RUN`]: the caller was told of the static interrupts at this checkpoint. Contains a list of
-/// [`StoredStop`]; empty in records without it.
+/// Slot of [`OF_RUN`]: the static interrupts at this checkpoint were reported to the caller. Contains a list
+/// of [`StoredStop`], which is empty in older records.
 pub(crate) const TOLD: u32 = 0;
 
 /// Slot of [`OF_RUN`]: the sessions after the finished tasks of the superstep.

@@ -157,6 +157,7 @@ impl RunShared {
                 saver.put_writes(PutWrites::new(place, head, &writes)).await?;
             }
         }
+        // Released before the run around it is locked: at most one of these locks is held at a time.
         drop(alone);
         match &self.outer {
             Some(outer) => Box::pin(outer.shared.store_changes(outer.request.step)).await,

@@ -48,6 +48,8 @@ impl Loop {
         loop {
             let mut progress = Progress::Boundary;
             if is_express && self.may_go_express() {
+                // `poll_fn` only lends the waker of the run: an async function of its own would cost as much
+                // as a step.
                 progress = poll_fn(|cx| Poll::Ready(self.express(cx))).await?;
             }
             if let Progress::Boundary = progress {
@@ -91,6 +93,7 @@ impl Loop {
                 return self.note_stops_reported(pause).await;
             }
             if let Some(events) = &self.listeners.events {
+                // A slow reader delays the next superstep, not the commit of this one.
                 events.room().await;
             }
             if self.position.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
@@ -99,7 +102,7 @@ impl Loop {
         }
     }
 
-    /// The static interrupt that stopped an earlier call whose caller was not told.
+    /// The static interrupt that stopped an earlier call and was not reported to its caller.
     fn take_halted(&mut self) -> Option<Pause> {
         let nodes = std::mem::take(&mut self.inheritance.halted);
         let interrupts = nodes.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After));

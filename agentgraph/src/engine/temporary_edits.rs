@@ -120,7 +120,7 @@ impl Loop {
         self.report.dropped.extend(dropped);
     }
 
-    /// Shows tasks the edits that the run had before this call, and the outputs that could be used again.
+    /// Shows tasks the edits of earlier calls, and the outputs that can be used again.
     pub(crate) fn show_edits(&mut self) {
         if !self.position.graph.is_edited() && self.records.outputs.is_empty() {
             return;

@@ -37,10 +37,10 @@ impl ChildEventKind {
 
 /// The receiver of a subgraph's events, and the schema that shows its state.
 pub(crate) struct ChildEvents {
-    pub(crate) to: Arc<dyn ChildListener>,
-    pub(crate) namespace: Arc<str>,
-    pub(crate) schema: AnySchema,
-    pub(crate) codec: Codec,
+    to: Arc<dyn ChildListener>,
+    namespace: Arc<str>,
+    schema: AnySchema,
+    codec: Codec,
 }
 
 impl Clone for ChildEvents {
@@ -55,6 +55,15 @@ impl Clone for ChildEvents {
 }
 
 impl ChildEvents {
+    pub(crate) fn new(
+        to: Arc<dyn ChildListener>,
+        namespace: Arc<str>,
+        schema: AnySchema,
+        codec: Codec,
+    ) -> Self {
+        ChildEvents { to, namespace, schema, codec }
+    }
+
     pub(super) fn send(&self, run: RunId, step: u64, task: Option<TaskRef>, kind: EventKind<AnyState>) {
         if let Some(kind) = self.untyped(kind) {
             self.to.push_child_event(ChildEvent {

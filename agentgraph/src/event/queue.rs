@@ -20,7 +20,7 @@ use agentgraph_checkpoint::{RunId, TaskId};
 pub(crate) struct EventQueue {
     /// Known once the run has read its thread.
     run: OnceLock<RunId>,
-    pub(crate) views: Views,
+    views: Views,
     capacity: usize,
     names: Arc<[Arc<str>]>,
     schema: AnySchema,

@@ -28,7 +28,7 @@ use agentgraph_checkpoint::engine::Leased;
 /// The default number of events that a run may be ahead of its stream's reader.
 const STREAM_CAPACITY: usize = 64;
 
-/// The end of a refusal if the call had already taken the thread from another run.
+/// The end of the message if a refused call has already taken the thread from another run.
 const TOOK_OVER: &str =
     "; the call has taken the thread from another run, which is suspended now: `proceed()` continues it";
 
@@ -133,7 +133,7 @@ impl CallPlan {
         })
     }
 
-    /// Runs it in its span. Apart from the other way, the future of which stays small without a span.
+    /// Runs the call in its span. A function of its own: the future of a call without a span stays small.
     async fn run_in_span(self, events: Option<Arc<EventQueue>>) -> Result<Outcome<AnyState>, Error> {
         let span = run_span(self.thread.as_deref(), self.graph.shared.agent.as_deref());
         let outcome = match self.choose_drive(events, &span) {
@@ -163,7 +163,7 @@ impl CallPlan {
         self.check_context(&start)?;
         match (self.from, &self.thread) {
             (Some(_), _) => Err(view::no_checkpointer()),
-            // To continue has an error of its own, which says more.
+            // `make_ready` has a better error for a call that continues a run.
             (None, Some(thread)) if matches!(start, CallRequest::Invoke(_)) => Err(begin::no_threads(thread)),
             (None, _) => self.make_ready(start, None, events),
         }
@@ -248,9 +248,11 @@ impl CallPlan {
         self.check_context(&start)?;
         let graph = self.graph.clone();
         let behind = match self.keeping.durability {
+            // Fails without a runtime, so it comes before the call takes the thread from another run.
             Durability::Async => Some(persistence.behind()?),
             _ => None,
         };
+        // The head that this call reads contains the commits that earlier runs have queued.
         persistence.settle(&name).await;
         let services = Arc::clone(&self.graph.shared.services);
         let leases = LeaseSource::of(&persistence, &services);
@@ -276,6 +278,8 @@ impl CallPlan {
             lease.through(behind);
         }
         let fence = lease.fence();
+        // Set by the work below once the call is accepted, and read after it: the work itself is dropped if
+        // the lease is lost.
         let began_at = OnceLock::new();
         let work = async {
             let (thread, inside) = Box::pin(self.open(&start, &persistence, name, replaces)).await?;

@@ -115,6 +115,7 @@ async fn wait_for_end(
             return Ok(());
         }
         let released = leases::leases_of(saver).released(thread, fence);
+        // `released` may miss the release by another process, so the store is asked again at intervals.
         select(pin!(released), pin!(services.sleep(LOOK_AGAIN))).await;
         // Services of tests sleep without waiting, and the run may need this executor.
         yield_now().await;

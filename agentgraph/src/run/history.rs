@@ -1,9 +1,9 @@
 //! The history of a thread: its checkpoints, newest first, one state at a time.
 //!
-//! Rows are changes, which are read forwards, and a history goes backwards. So a page of rows is halved:
-//! the older half keeps a copy of the fields at its start, the newer half goes on from there, and so on. Of a
-//! page of *n* rows there are never more than *log n* copies, which share the values that the rows do not
-//! change. If the state is small, there is a copy for each row, and each row is applied once.
+//! Rows are changes that are read forwards, and a history goes backwards. So a page of rows is halved: a
+//! copy of the fields at the start of the older half is kept while the newer half is read, which is halved in
+//! turn. A page of *n* rows has at most *log n* copies, which share unchanged values. For a small state there
+//! is a copy for each row, and each row is applied once.
 
 use std::future::{Future, IntoFuture};
 use std::ops::Range;

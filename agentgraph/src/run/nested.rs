@@ -454,6 +454,8 @@ impl ChildCall<'_> {
         let traced = self.call.updates.then_some(total);
         let records = Records::new(journal, &position, outputs, traced);
         let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.siblings, max_concurrency);
+        // No stops of its own: those of the root end the task that polls this run, or are seen at its boundaries
+        // (`boundary_inside`).
         let run =
             Loop::new(position, inheritance, records, Listeners::new(events, None), runtime, (None, None));
         Ok((run, input))
@@ -465,7 +467,7 @@ impl ChildCall<'_> {
         let graph = &self.callee.graph;
         let schema = graph.core.schema.clone();
         let namespace = Arc::clone(&self.namespace);
-        let inside = ChildEvents { to, namespace, schema, codec: self.callee.codec };
+        let inside = ChildEvents::new(to, namespace, schema, self.callee.codec);
         let events = EventQueue::inside(inside, &graph.shared.names);
         events.begin(self.outer.run);
         Some(Arc::new(events))

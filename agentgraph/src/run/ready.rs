@@ -84,6 +84,7 @@ impl CallPlan {
                 }
             }
         }
+        // Stores do not check the fence 0, which a call without a lease has.
         if let (Some(journal), 1..) = (&mut begun.journal, fence) {
             journal.set_fence(fence);
         }
@@ -171,6 +172,8 @@ impl PreparedCall {
     /// Panics of nodes are caught where the nodes run. This catches those of routes, reducers and serialised
     /// values.
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
+        // After a panic the loop runs no further step: it stores the failure, and `position.merging` says
+        // whether its state is that of a checkpoint.
         match AssertUnwindSafe(self.drive()).catch_unwind().await {
             Ok(driven) => driven,
             Err(payload) if self.is_edit => Err(panicked(&*payload)),
@@ -195,6 +198,7 @@ impl PreparedCall {
                 Err(error) => Err(error),
             };
         }
+        // Last, since it waits until the store has everything that was queued before.
         if run.has_to_settle() { Box::pin(run.settle(paused)).await } else { paused }
     }
 

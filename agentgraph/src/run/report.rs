@@ -27,10 +27,10 @@ pub struct ThreadReport {
     pub checkpoint: CheckpointId,
     /// The run that wrote it.
     pub run: RunId,
-    /// The run that has the thread now. What is open may be under way then.
+    /// The run that has the thread now. Open work may be running then.
     pub running: Option<RunningThread>,
-    /// The open work: what waits for somebody first, then what has failed, then what runs next, then what
-    /// waits for other nodes. Empty if the run has finished.
+    /// The open work, in this order: tasks that wait for an answer, failed tasks, tasks that run next, nodes
+    /// that wait for other nodes. Empty if the run has finished.
     pub open: Vec<OpenWork>,
 }
 

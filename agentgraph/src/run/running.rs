@@ -62,7 +62,7 @@ pub struct RunningThread {
     /// The time until which the run has the thread, unless it shows activity: if this passes, its process
     /// hangs or has lost its store. Far away in a store that ends with its process.
     pub until: SystemTime,
-    /// Whether somebody has [asked it to stop](CompiledGraph::cancel).
+    /// Whether it was [asked to stop](CompiledGraph::cancel).
     pub is_cancelled: bool,
 }
 

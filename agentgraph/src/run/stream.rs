@@ -92,6 +92,7 @@ impl<S: State> EventStream<S> {
 /// A context in a spawned task must not wait for a dropped reader.
 impl<S: State> Drop for EventStream<S> {
     fn drop(&mut self) {
+        // Contexts may outlive the run: they no longer wait for room, and what they emit is dropped.
         self.queue.close();
     }
 }
@@ -111,6 +112,7 @@ fn poll_event(
     queue: &EventQueue,
     cx: &mut Context<'_>,
 ) -> Poll<Option<Event<AnyState>>> {
+    // The run first: only its stream polls it. Its end is queued behind everything that it has pushed.
     if let Some(running) = run
         && let Poll::Ready(outcome) = running.as_mut().poll(cx)
     {

@@ -129,7 +129,7 @@ impl TaskRun<'_> {
         self
     }
 
-    /// Everything that this process gives to the task, in place of what was passed before.
+    /// Sets what this process gives to the task. Replaces earlier settings.
     pub fn on(mut self, far: FarSide) -> Self {
         self.far = far;
         self
@@ -241,7 +241,7 @@ struct FarAttempt {
     is_in_subgraph: bool,
     input: Option<InputValue>,
     failure: Option<Arc<Failure>>,
-    /// The units that the run had spent before.
+    /// The units that the run has spent before this attempt.
     spent: Units,
     /// Encodes updates of the graph around the one of the node.
     parent: Option<EncodeParent>,

@@ -176,7 +176,7 @@ fn call_of(namespace: &str) -> Option<&str> {
     outermost.split(':').nth(1)
 }
 
-/// The tasks of the superstep that is open at the newest checkpoint, by every id that they have had.
+/// The tasks of the open superstep at the newest checkpoint, by all ids that they ever had.
 async fn open_tasks(
     core: &Arc<GraphCore>,
     saver: &dyn Checkpointer,

@@ -334,7 +334,7 @@ async fn fulls(saver: &NotingSaver, known: &BTreeMap<CheckpointId, Known>) -> Ve
     fulls
 }
 
-/// Asserts the bounds that `docs/architecture.md` states under "Why reading is bounded" and "Why writing is
+/// Asserts the bounds that `docs/durability.md` states under "Why reading is bounded" and "Why writing is
 /// bounded".
 async fn assert_costs_are_bounded(calls: &[Call]) {
     let saver = NotingSaver::memory().at_once();

@@ -1,7 +1,6 @@
 //! Code outside a folder can break any struct whose fields it can see. So only plain data shows its
 //! fields: values that are read, passed on and compared, with no rule between the fields.
-//! `docs/architecture.md` lists the plain data with reasons. This test compares the sources with that
-//! list.
+//! `plain_data.txt` lists the plain data with reasons. This test compares the sources with that list.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +14,7 @@ fn only_the_listed_plain_data_shows_its_fields() {
     assert!(
         unlisted.is_empty(),
         "these structs have fields that are visible beyond their folder: make these private, or list the structs in \
-         docs/architecture.md under `Plain data` if no rule ties their fields together: {unlisted:?}"
+         agentgraph/tests/sources/plain_data.txt if no rule ties their fields together: {unlisted:?}"
     );
     let hidden: Vec<_> = listed.difference(&shown).collect();
     assert!(
@@ -54,14 +53,11 @@ struct Closed(u64);
     );
 }
 
-/// Returns the names in the table of the page.
+/// Returns the names in the list. Each paragraph of it begins with a title.
 fn listed() -> BTreeSet<String> {
-    let page = root().join("../docs/architecture.md");
-    let text = fs::read_to_string(page).unwrap();
-    let section = text.split_once("\n### Plain data\n").expect("there is no section `Plain data`").1;
-    let rows = section.split("\n#").next().unwrap().lines().filter(|line| line.starts_with("| "));
-    let structs = rows.filter_map(|row| row.split('|').nth(2));
-    structs.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+    let paragraphs = include_str!("plain_data.txt").split("\n\n# ").skip(1);
+    let names = paragraphs.flat_map(|paragraph| paragraph.lines().skip(1));
+    names.flat_map(str::split_whitespace).map(str::to_owned).collect()
 }
 
 /// Returns the structs of both packages whose fields are visible beyond their folder.

@@ -1,4 +1,4 @@
-//! Answers to interrupts: checked against what is open before anything is stored or run.
+//! Answers to interrupts: checked against the open requests before anything is stored or run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -113,6 +113,7 @@ impl Loop {
             moved.extend(self.asked_in_flow(&HashSet::new())?);
         }
         if let Some(journal) = &mut self.records.journal {
+            // Stored by the commit itself: stored before it, they would outlive an edit that fails.
             journal.carry(moved);
         }
         let halted = std::mem::take(&mut self.inheritance.halted).into_iter();

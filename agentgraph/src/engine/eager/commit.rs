@@ -32,6 +32,7 @@ impl Loop {
                 course.drop_unless(|_| false);
                 return self.stopped(reason).await.map(Some);
             }
+            // A soft stop that has held nothing back does not count: the call ends as it would without it.
             Some(Stop::Soft(_)) | None => {}
         }
         if self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
@@ -108,6 +109,7 @@ impl Loop {
         let mut ending = course.ending.take().unwrap_or_default();
         if begins {
             for limit in &self.position.graph.awaited_at_end {
+                // Starts the clocks: detached tasks are awaited from the end of the run on.
                 ending.is_over(*limit, &self.runtime.shared.services);
             }
         }

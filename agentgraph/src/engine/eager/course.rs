@@ -226,6 +226,7 @@ impl Course {
         over.into_iter().for_each(|index| self.forget(index));
         match self.running.take() {
             Some(running) => self.running = Some(self.those_started(running)),
+            // The tasks are given away: `take_back` drops them.
             None => self.dropped = true,
         }
     }
@@ -244,6 +245,7 @@ impl Course {
         if std::mem::take(&mut self.dropped) {
             running = self.those_started(running);
         }
+        // Handlers that started while the tasks were given away.
         running.extend(self.running.take().into_iter().flatten());
         self.running = Some(running);
     }

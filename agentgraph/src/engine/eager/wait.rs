@@ -1,5 +1,4 @@
-//! Waiting for the next happening: a task ends, a join or the timeout of a task is due, or the call is cut
-//! off.
+//! Waiting until a task ends, a join is due, a task exceeds its time limit, or the call is cut off.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};

@@ -225,6 +225,7 @@ impl SentTask {
                 let problem = format!("the host could not run the task: {error}");
                 OwnError(Error::new(Code::Host, problem).with_source(error))
             })?;
+            // A mixed-up reply would write the update of one task in the name of another.
             if !reply.answers(&call) {
                 return Err(OwnError(foreign_reply(&reply, &call)).into());
             }
@@ -246,6 +247,7 @@ impl SentTask {
             }
             let Some((wait, attempt)) = next else { return Err(error) };
             self.shared.services.sleep(wait).await;
+            // Read after the wait, in which other tasks may have changed the sessions.
             let now = self.shared.sessions.encode().map_err(OwnError)?;
             let (spent, _) = self.shared.root().spending.known();
             call = call.again(attempt, &now, spent).map_err(OwnError)?;

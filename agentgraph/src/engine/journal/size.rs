@@ -2,7 +2,7 @@
 
 use crate::engine::load::Replay;
 
-/// Least size of a full's header beside its constants: its run, its time, its joins and the next tasks.
+/// Minimum size of a full record's variable header fields: run, time, joins and the next tasks.
 const LEAST_BESIDE: u64 = 56;
 
 /// The cost of reading the head.

@@ -63,6 +63,7 @@ impl Journal {
     pub(crate) async fn end_waiting(&mut self) -> Result<Option<DeferredCommit>, Error> {
         let Some(waiting) = self.waiting.take() else { return Ok(None) };
         if waiting.commit.is_some() {
+            // The changes of the deferred commits are in no record, so this one has to hold every field.
             self.next.must_be_full = true;
             self.head.ahead = self.ahead_by(&waiting);
             return Ok(waiting.commit);

@@ -106,6 +106,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             let added = pass.added[node as usize - self.wiring.nodes.len()].clone();
             return Invocation::Entry(WiredNode::of(added, &self.wiring.policies));
         };
+        // The node is called without the lock, since it may take it: its edits go to the same desk.
         drop(pass);
         if entry.kind() != CallKind::Plain || self.is_on_host() {
             return Invocation::Entry(entry.clone());

@@ -1,4 +1,4 @@
-//! The nodes of a pass on a host: what is sent of the pass, and the node that the other process makes of it.
+//! Nodes of a pass on a host: the part of the pass that is sent, and the node that the other process builds.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The boundary between two supersteps: reasons to end the call there, and telling the caller.
+//! The boundary between two supersteps: reasons to end the call there, and reporting static interrupts.
 
 use crate::engine::stored::reported_stops_write;
 use crate::engine::{Loop, Pause};
@@ -7,7 +7,7 @@ use crate::words::{Interrupt, InterruptKind, StoredStop};
 
 impl Loop {
     /// The reason to end the call between two supersteps. Static interrupts come before the limit and the
-    /// token: a later call goes past them, so the caller must have been told.
+    /// token: the next call passes them, so they have to be reported.
     #[inline]
     pub(super) fn boundary(&mut self) -> Option<Pause> {
         if self.position.frontier.is_empty() {
@@ -66,6 +66,8 @@ impl Loop {
             self.leave_stops_to_outermost(&pause);
         } else if let (Pause::Interrupted(stops), Some(journal)) = (&pause, &mut self.records.journal) {
             if let Some(events) = &self.listeners.events {
+                // A stop counts as reported when the stream's reader has taken its events. If the stream is
+                // dropped before, the next call reports it again.
                 events.read().await;
             }
             journal.put_writes(&[reported_stops_write(&StoredStop::of_own_graph(stops))?]).await?;

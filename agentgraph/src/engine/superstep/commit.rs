@@ -15,6 +15,7 @@ use agentgraph_checkpoint::TaskId;
 impl Loop {
     /// Stores the remains of a superstep that cannot be committed, then returns the reason.
     pub(super) async fn pause(&mut self) -> Result<Pause, Error> {
+        // First: with `Durability::Exit` the checkpoint that the writes below belong to is not stored yet.
         self.end_waiting().await?;
         let mut ends = std::mem::take(&mut self.buffers.ends);
         ends.not_done.sort_by_key(|(index, _)| *index);

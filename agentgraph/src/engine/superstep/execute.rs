@@ -23,8 +23,8 @@ use crate::step::Step;
 use crate::typed::AnyState;
 
 impl Loop {
-    /// Starts the only task of a superstep, and merges its result if it is ready. One poll without an async
-    /// function of its own, which would cost more than the rest of it.
+    /// Starts the only task of a superstep, and merges its result if it is ready. Not an async function: that
+    /// would cost more than the rest of the step.
     #[inline]
     pub(super) fn start_single(&mut self, node: u32, cx: &mut Context<'_>) -> Result<Progress, Error> {
         let started = guarded(|guard| {
@@ -44,6 +44,7 @@ impl Loop {
             };
             match started {
                 Started::Ended(result) => {
+                    // From here on a panic is one of the engine, a reducer or a route, not of the node.
                     guard.lift();
                     self.end_single(node, result)
                 }

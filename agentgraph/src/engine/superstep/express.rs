@@ -47,6 +47,8 @@ impl Loop {
         };
         let parts = ExpressParts {
             merge,
+            // Copies at most the box around the state. The shell clones the state itself, if a snapshot still
+            // holds it.
             state: Arc::make_mut(&mut position.state),
             shared: &self.runtime.shared,
             step: &mut position.step,

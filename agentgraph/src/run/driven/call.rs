@@ -234,7 +234,7 @@ impl RunCall {
 
     /// Listens to the events of these views, which [`DrivenRun::take_events`](super::DrivenRun::take_events)
     /// gives. What nodes [emit](crate::Ctx::emit), and their [messages](crate::Ctx::message), are not among
-    /// them: those are heard where the task runs, by
+    /// them: those reach the listener where the task runs, given by
     /// [`FarSide::events`](super::super::task::TaskRun::events).
     pub fn views(mut self, views: impl IntoIterator<Item = View>) -> Self {
         self.settings.views = views.into_iter().collect();

@@ -111,12 +111,12 @@ impl Desk {
         std::mem::take(&mut self.state().asked)
     }
 
-    /// Whether something is still to be answered.
+    /// Whether a need is unanswered.
     pub(super) fn has_open_needs(&self) -> bool {
         !self.state().open.is_empty()
     }
 
-    /// Checks a reply that is to be delivered. Returns false if nothing waits for it any more.
+    /// Checks a reply before it is delivered. Returns false if its need was withdrawn.
     pub(super) fn accept(&self, id: NeedId, reply: &Reply) -> Result<bool, Error> {
         let mut state = self.state();
         if state.withdrawn.contains(&id) {
@@ -151,6 +151,7 @@ impl Desk {
         if let Some(then) = then {
             state.now = state.now.max(then);
         }
+        // Woken without the lock: a waker may call code that asks this desk for something.
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
@@ -168,14 +169,14 @@ impl Desk {
     fn withdraw(&self, id: NeedId) {
         let mut state = self.state();
         let Some(open) = state.open.get(&id) else { return };
-        // What is to be stored is stored: a driver may have begun already.
+        // A driver may have begun to store, so this is not withdrawn.
         if open.kind == WaitKind::Store {
             return;
         }
         state.open.remove(&id);
         state.withdrawn.insert(id);
         match state.asked.iter().position(|need| need.id == id) {
-            // Nobody has seen it.
+            // Not handed out yet.
             Some(at) => drop(state.asked.remove(at)),
             None => state.asked.push(Need { id, kind: NeedKind::Withdrawn }),
         }

@@ -128,7 +128,7 @@ impl Image {
             .retain(|record| record.row.is_some() || record.namespace != namespace || record.id != at);
     }
 
-    /// Removes the rows that nobody reads once this one is there.
+    /// Removes the rows that no reader needs after this one.
     fn clear_obsolete(&mut self, put: &Put<'_>) {
         let namespace = put.place.namespace;
         if put.kind == RowKind::Full && !is_memory(namespace) {

@@ -1,4 +1,4 @@
-//! [`DrivenRun`]: a run that somebody else drives.
+//! [`DrivenRun`]: a run that its caller drives.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,18 +20,18 @@ use super::need::{Need, NeedId, Reply};
 use crate::error::{Code, Error};
 use agentgraph_checkpoint::canonical::Canonical;
 
-/// A call on a thread whose needs somebody else meets: see [`HostedGraph::drive`](super::HostedGraph::drive).
+/// A call on a thread whose driver answers its needs: see [`HostedGraph::drive`](super::HostedGraph::drive).
 pub struct DrivenRun {
     /// `None` once it has ended.
     work: Option<BoxFuture<'static, RunEnd>>,
     woken: Arc<Woken>,
     desk: Arc<Desk>,
     store: Arc<DrivenStore>,
-    /// What is to be delivered, in order. The run comes to rest after each of them, so it makes no difference
-    /// how many are given at once.
+    /// Deliveries, in order. The run comes to rest after each, so the result does not depend on how many were
+    /// given at once.
     inbox: VecDeque<Delivery>,
     controls: Controls,
-    /// The end, and the last change of rows that is to be stored before it counts.
+    /// The end, and the last change of rows, which has to be stored before the end counts.
     end: Option<RunEnd>,
     last_change: Option<NeedId>,
     listener: Option<Listener>,
@@ -39,7 +39,7 @@ pub struct DrivenRun {
     events: Vec<serde_json::Value>,
 }
 
-/// Takes the events that a run has had since the last call, in their JSON form.
+/// Takes the events since the last call, in their JSON form.
 pub(super) type Listener = Box<dyn FnMut() -> Vec<serde_json::Value> + Send + Sync>;
 
 /// The means to stop a run from outside, and its count of steps.
@@ -144,7 +144,7 @@ impl DrivenRun {
         self.inbox.push_back(Delivery::Cancel);
     }
 
-    /// Stops the run at its next boundary, when what has started is finished and committed. Takes effect with
+    /// Stops the run at its next boundary, after started tasks are finished and committed. Takes effect with
     /// the next call of [`needs`](Self::needs).
     pub fn drain(&mut self) {
         self.inbox.push_back(Delivery::Drain);
@@ -176,6 +176,7 @@ impl DrivenRun {
             let mut cx = Context::from_waker(&waker);
             let _canonical = Canonical::begin();
             loop {
+                // Cleared before the poll: a wake during the poll asks for another one, and must not be lost.
                 self.woken.0.store(false, Ordering::Release);
                 let polled = pin!(unconstrained(work.as_mut())).poll(&mut cx);
                 // A run may wait until its events are taken.

@@ -30,7 +30,7 @@ impl DrivenStore {
         self.image.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for what is not handed out yet, at the end of the run.
+    /// Asks for the changes that are not handed out yet, at the end of the run.
     pub(in crate::run::driven) fn hand_out_rest(&self) -> Option<NeedId> {
         let change = self.image().take_change()?;
         Some(self.desk.ask_without_waiting(NeedKind::Store(change)))
