@@ -37,9 +37,9 @@ impl ChildEventKind {
 
 /// The receiver of a subgraph's events, and the schema that shows its state.
 pub(crate) struct ChildEvents {
-    to: Arc<dyn ChildListener>,
+    pub(super) to: Arc<dyn ChildListener>,
     namespace: Arc<str>,
-    schema: AnySchema,
+    pub(super) schema: AnySchema,
     codec: Codec,
 }
 
