@@ -13,7 +13,7 @@ use crate::model::ChatEvent;
 
 const SIGNATURE: &str = "thoughtSignature";
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Content {
     blocks: Vec<Piece>,
     ids: MessageIds,

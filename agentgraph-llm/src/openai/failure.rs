@@ -3,7 +3,7 @@
 use reqwest::header::HeaderMap;
 
 use crate::error::{Code, Error};
-use crate::json::{Object, RawJson};
+use crate::json::Object;
 
 /// A longer message of a provider is cut.
 const MAX_MESSAGE: usize = 500;
@@ -26,10 +26,9 @@ pub(super) fn from_event(fields: &Object) -> Error {
     error(code.unwrap_or(Code::Server), &detail)
 }
 
-/// Whether the field says that something failed: `null`, `""` and `{}` do not.
+/// Whether an object says that something failed.
 pub(super) fn says_error(fields: &Object) -> bool {
-    let is_empty = |value: &RawJson| matches!(value.get(), "null" | "\"\"" | "{}" | "false");
-    fields.get("error").is_some_and(|error| !is_empty(error))
+    crate::http::says_error(fields)
         || fields.get_as::<String>("object").as_deref() == Some("error")
 }
 
@@ -44,8 +43,10 @@ impl Detail {
     fn of_body(body: &Object) -> Self {
         match body.get("error") {
             Some(error) if error.is_string() => Detail::new(Vec::new(), error.parse().unwrap_or_default()),
-            Some(error) => Object::parse(error.get()).map(|error| Detail::of(&error)).unwrap_or_default(),
-            None => Detail::of(body),
+            Some(error) if error.is_object() => {
+                Object::parse(error.get()).map(|error| Detail::of(&error)).unwrap_or_default()
+            }
+            _ => Detail::of(body),
         }
     }
 
