@@ -19,8 +19,8 @@ use crate::error::Result;
 use crate::http::{Call, Dialect, Endpoint, LimitHeaders, QuotaHeaders};
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
-pub(crate) use decode::end_of_word;
 pub use builder::AnthropicModelBuilder;
+pub(crate) use decode::end_of_word;
 pub use decode::{decode, decode_count};
 pub use encode::{encode, encode_count};
 pub use stream::StreamDecoder;

@@ -48,11 +48,7 @@ impl SseParser {
     }
 
     /// Adds a piece and returns the events that it completes.
-    pub(crate) fn push(
-        &mut self,
-        mut bytes: &[u8],
-        events: &mut Vec<Event>,
-    ) -> Result<(), OversizedEvent> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), OversizedEvent> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);

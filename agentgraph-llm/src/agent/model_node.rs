@@ -129,7 +129,8 @@ impl Answer {
         let Some(form) = &plan.form else { return Ok(()) };
         if let After::AskAgain { refusal } = after {
             let is_answer = |name: &str| form.tool() == Some(name);
-            let others: Vec<_> = self.response.message.tool_uses().filter(|call| !is_answer(&call.name)).collect();
+            let others: Vec<_> =
+                self.response.message.tool_uses().filter(|call| !is_answer(&call.name)).collect();
             let refused: Vec<_> = others.iter().map(|call| ToolResult::error(&call.id, refusal)).collect();
             self.add_results(refused);
         }

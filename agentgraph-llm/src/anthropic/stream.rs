@@ -136,11 +136,15 @@ impl PartialResponse {
 
     /// Takes the whole message, which some gateways add to the end of a stream.
     fn stop(&mut self, mut message: Object, events: &mut Vec<ChatEvent>) -> Result<()> {
-        for (index, raw) in message.take_as::<Vec<WireValue>>("content").unwrap_or_default().iter().enumerate() {
+        for (index, raw) in
+            message.take_as::<Vec<WireValue>>("content").unwrap_or_default().iter().enumerate()
+        {
             match self.blocks.get_mut(&index) {
                 Some(Slot::Open(block)) => events.extend(block.join(index, &raw.0)?),
                 Some(Slot::Closed(block)) if decode::is_same(block, &raw.0)? => {}
-                Some(Slot::Closed(_)) => return Err(broken(&format!("two views of block {index} that differ"))),
+                Some(Slot::Closed(_)) => {
+                    return Err(broken(&format!("two views of block {index} that differ")));
+                }
                 None => {
                     let block = Assembly::new(&raw.0)?;
                     events.extend(block.started(index));

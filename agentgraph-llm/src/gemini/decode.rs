@@ -2,9 +2,9 @@
 
 use super::answer::PartialResponse;
 use crate::error::{Code, Error, Result};
+use crate::http::Answer;
 use crate::json::{Object, WireValue};
 use crate::message::MessageIds;
-use crate::http::Answer;
 use crate::model::end::Built;
 use crate::model::{ChatResponse, TokenCount};
 

@@ -104,7 +104,8 @@ fn no_end(reason: &str, is_retryable: bool) -> Error {
              `also_ends_with(..)`"
         }
     };
-    let message = format!("the answer ended with `{}`, which is no end of a message: {advice}", shown.escape_debug());
+    let message =
+        format!("the answer ended with `{}`, which is no end of a message: {advice}", shown.escape_debug());
     Error::new(Code::StopReason, message).with_stop_reason(shown).with_retryable(is_retryable)
 }
 
@@ -245,9 +246,8 @@ mod tests {
 
     #[test]
     fn thinking_alone_is_no_answer() {
-        let response = |block: Block| {
-            ChatResponse::new(Message::new(Role::Assistant, [block]), StopReason::EndTurn)
-        };
+        let response =
+            |block: Block| ChatResponse::new(Message::new(Role::Assistant, [block]), StopReason::EndTurn);
         let unknown = |text: &str| Block::Unknown(RawJson::parse_text(text).unwrap());
         for block in [
             Block::text(" \n"),

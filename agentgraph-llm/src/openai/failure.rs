@@ -28,8 +28,7 @@ pub(super) fn from_event(fields: &Object) -> Error {
 
 /// Whether an object says that something failed.
 pub(super) fn says_error(fields: &Object) -> bool {
-    crate::http::says_error(fields)
-        || fields.get_as::<String>("object").as_deref() == Some("error")
+    crate::http::says_error(fields) || fields.get_as::<String>("object").as_deref() == Some("error")
 }
 
 #[derive(Default)]

@@ -156,7 +156,9 @@ fn only_a_known_stop_reason_is_an_end() {
         let stop = anthropic::decode(body.as_bytes()).unwrap().stop;
         assert_eq!((stop.as_str(), &stop), (reason, &expected));
     }
-    for (reason, code) in [("\"tomorrow\"", Code::StopReason), ("\"\"", Code::Truncated), ("null", Code::Truncated)] {
+    for (reason, code) in
+        [("\"tomorrow\"", Code::StopReason), ("\"\"", Code::Truncated), ("null", Code::Truncated)]
+    {
         let body = format!(
             r#"{{"content":[{{"type":"text","text":"a"}}],"stop_reason":{reason},"usage":{{"output_tokens":3}}}}"#
         );

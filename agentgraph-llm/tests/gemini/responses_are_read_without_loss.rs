@@ -212,8 +212,12 @@ fn what_grounds_an_answer_is_kept_of_all_chunks() {
     ] {
         let response = stream(&[chunk("a", first, json!(null)), chunk("b", last, json!("STOP"))]).unwrap();
         let metadata: Value = response.extra.get("groundingMetadata").unwrap().parse().unwrap();
-        let uris: Vec<_> =
-            metadata["groundingChunks"].as_array().unwrap().iter().map(|chunk| chunk["web"]["uri"].clone()).collect();
+        let uris: Vec<_> = metadata["groundingChunks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|chunk| chunk["web"]["uri"].clone())
+            .collect();
         assert_eq!(json!(uris), all);
     }
 }

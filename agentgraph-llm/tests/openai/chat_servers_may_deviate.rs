@@ -266,7 +266,9 @@ async fn only_a_known_finish_reason_is_an_end() {
     let cut = hear_chat(Profile::vllm(), sse(&[early])).await;
     assert_eq!(cut.end.unwrap_err().code(), Code::Truncated);
     // A router's own word does not hide that of the provider behind it.
-    for (native, is_end) in [("end_turn", true), ("STOP", true), ("length", false), ("MALFORMED_FUNCTION_CALL", false)] {
+    for (native, is_end) in
+        [("end_turn", true), ("STOP", true), ("length", false), ("MALFORMED_FUNCTION_CALL", false)]
+    {
         let mut end = finish("stop");
         end["choices"][0]["native_finish_reason"] = json!(native);
         let heard = hear_chat(Profile::openai(), sse_done(&[said(), end])).await;
@@ -297,7 +299,9 @@ async fn an_error_anywhere_in_a_chunk_is_one() {
             assert!(heard.end.is_ok(), "{place}");
         }
     }
-    for data in ["event: error\ndata: {\"message\": \"m\"}\n\n", "event: error\ndata: oh\n\n", "event: error\n\n"] {
+    for data in
+        ["event: error\ndata: {\"message\": \"m\"}\n\n", "event: error\ndata: oh\n\n", "event: error\n\n"]
+    {
         let body = sse(&[said(), finish("tool_calls")]) + data + "data: [DONE]\n\n";
         let heard = hear_chat(Profile::openai(), body).await;
         assert_eq!(heard.end.unwrap_err().code(), Code::Server, "{data}");
@@ -308,18 +312,19 @@ async fn an_error_anywhere_in_a_chunk_is_one() {
 async fn usage_before_a_cut_is_not_lost() {
     let mut usage = json!({"choices": []});
     usage["usage"] = json!({"prompt_tokens": 5, "completion_tokens": 2});
-    let cut = hear_chat(Profile::openai(), sse(&[chunk(json!({"content": "a"})), finish("stop"), usage])).await;
+    let cut =
+        hear_chat(Profile::openai(), sse(&[chunk(json!({"content": "a"})), finish("stop"), usage])).await;
     let error = cut.end.unwrap_err();
     assert_eq!((error.code(), error.usage()), (Code::Truncated, Usage::new(5, 2)));
 }
 
 #[tokio::test]
 async fn a_view_of_the_whole_message_says_nothing_twice() {
-    let call_of = |id: &str, city: &str| {
-        json!({"id": id, "type": "function", "function": {"name": "f", "arguments": format!("{{\"city\": \"{city}\"}}")}})
-    };
+    let call_of = |id: &str, city: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": format!("{{\"city\": \"{city}\"}}")}});
     let streamed = |index: u64, id: &str, city: &str| {
-        call(json!({"index": index, "id": id, "function": {"name": "f", "arguments": format!("{{\"city\":\"{city}\"}}")}}))
+        call(
+            json!({"index": index, "id": id, "function": {"name": "f", "arguments": format!("{{\"city\":\"{city}\"}}")}}),
+        )
     };
     let whole = |text: &str, calls: &[Value]| {
         json!({"choices": [{"index": 0, "finish_reason": "stop",
@@ -349,7 +354,8 @@ async fn a_view_of_the_whole_message_says_nothing_twice() {
             continue;
         };
         assert!(is_same, "{end}");
-        let cities: Vec<_> = response.message.tool_uses().map(|call| call.input.text().replace(' ', "")).collect();
+        let cities: Vec<_> =
+            response.message.tool_uses().map(|call| call.input.text().replace(' ', "")).collect();
         assert_eq!(cities[..2], ["{\"city\":\"Oslo\"}", "{\"city\":\"Roma\"}"], "{end}");
         let more = end["choices"][0]["message"]["content"] == "So it is";
         let text = response.message.text();

@@ -224,7 +224,10 @@ async fn each_end_has_its_stop_reason_or_error() {
         (end("completed", json!({"status": "in_progress"})), Code::StopReason),
         (end("completed", json!({"status": "tomorrow"})), Code::StopReason),
         (end("completed", json!({"error": {"code": "server_error", "message": "m"}})), Code::Server),
-        (json!({"type": "response.tomorrow", "error": {"code": "server_error", "message": "m"}}), Code::Server),
+        (
+            json!({"type": "response.tomorrow", "error": {"code": "server_error", "message": "m"}}),
+            Code::Server,
+        ),
         (
             json!({"type": "error", "code": "rate_limit_exceeded", "message": "m", "param": null}),
             Code::RateLimited,

@@ -217,7 +217,12 @@ impl PartialResponse {
         Ok(())
     }
 
-    fn join_text(&mut self, make: fn(Growing) -> Part, whole: &RawJson, out: &mut Vec<ChatEvent>) -> Result<()> {
+    fn join_text(
+        &mut self,
+        make: fn(Growing) -> Part,
+        whole: &RawJson,
+        out: &mut Vec<ChatEvent>,
+    ) -> Result<()> {
         if whole.get() == "\"\"" {
             return Ok(());
         }
@@ -228,7 +233,8 @@ impl PartialResponse {
             self.parts.push(make(Growing::default()));
             self.parts.len() - 1
         });
-        let known: String = places.iter().filter_map(|at| self.parts[*at].growing()).map(Growing::text).collect();
+        let known: String =
+            places.iter().filter_map(|at| self.parts[*at].growing()).map(Growing::text).collect();
         let Some(growing) = self.parts[at].growing_mut() else { return Ok(()) };
         let new = match places.len() {
             0 | 1 => growing.whole_text(whole),

@@ -7,8 +7,8 @@ use crate::model::ChatResponse;
 use super::answer::PartialResponse;
 use crate::http::Answer;
 use crate::model::end::Built;
-use crate::openai::{Profile, failure};
 use crate::openai::wire::{parse_object, undecodable};
+use crate::openai::{Profile, failure};
 
 /// Reads the body of a successful, unstreamed answer.
 ///

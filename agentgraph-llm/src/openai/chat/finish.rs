@@ -44,8 +44,19 @@ impl FinishReason {
             "content_filter" | "content_filtered" | "sensitive" | "safety" | "refusal" => {
                 FinishReason::ContentFilter
             }
-            "error" | "failed" | "failure" | "abort" | "aborted" | "cancelled" | "canceled" | "timeout"
-            | "interrupted" | "network_error" | "server_error" | "insufficient_system_resource" | "load"
+            "error"
+            | "failed"
+            | "failure"
+            | "abort"
+            | "aborted"
+            | "cancelled"
+            | "canceled"
+            | "timeout"
+            | "interrupted"
+            | "network_error"
+            | "server_error"
+            | "insufficient_system_resource"
+            | "load"
             | "unload" => FinishReason::Failure,
             word if word.contains("malformed") => FinishReason::MalformedCall,
             _ => FinishReason::Unknown,

@@ -47,7 +47,9 @@ impl Answer for PartialResponse {
             _ if failure::says_error(&event) => return Err(failure::from_event(&event)),
             "response.output_item.added" => self.item(event, false, out)?,
             "response.output_item.done" => self.item(event, true, out)?,
-            "response.content_part.added" | "response.content_part.done" => self.part(event, "content", out)?,
+            "response.content_part.added" | "response.content_part.done" => {
+                self.part(event, "content", out)?
+            }
             "response.reasoning_summary_part.added" | "response.reasoning_summary_part.done" => {
                 self.part(event, "summary", out)?;
             }
@@ -144,7 +146,8 @@ impl PartialResponse {
     }
 
     fn part(&mut self, mut event: Object, list: &'static str, out: Events<'_>) -> Result<()> {
-        let kind = match filled(&event, "item_id").and_then(|id| self.slots.iter().find(|slot| slot.id == id)) {
+        let kind = match filled(&event, "item_id").and_then(|id| self.slots.iter().find(|slot| slot.id == id))
+        {
             Some(slot) => slot.kind,
             None if list == "summary" => Kind::Reasoning,
             None => Kind::Message,
@@ -178,7 +181,14 @@ impl PartialResponse {
     }
 
     /// Takes the whole of a text at the end of its deltas.
-    fn whole(&mut self, event: &Object, field: &str, kind: Kind, place: Place, out: Events<'_>) -> Result<()> {
+    fn whole(
+        &mut self,
+        event: &Object,
+        field: &str,
+        kind: Kind,
+        place: Place,
+        out: Events<'_>,
+    ) -> Result<()> {
         let Some(whole) = event.get(field).filter(|whole| !whole.is_blank()) else { return Ok(()) };
         let slot = self.slot_of_piece(event, kind, true);
         let part = self.slots[slot].part(at(event, place));
@@ -258,7 +268,8 @@ impl PartialResponse {
     }
 
     fn by_id(&mut self, id: &str, kind: Kind) -> Option<usize> {
-        let found = self.slots.iter().rposition(|slot| slot.kind == kind && !id.is_empty() && slot.id == id)?;
+        let found =
+            self.slots.iter().rposition(|slot| slot.kind == kind && !id.is_empty() && slot.id == id)?;
         self.slots[found].is_confirmed = true;
         Some(found)
     }
@@ -347,7 +358,8 @@ impl PartialResponse {
                 let has_call = call_id.is_some() && slot.call_id() == call_id;
                 slot.kind == kind && (has_id || has_call)
             };
-            let by_id = (0..self.slots.len()).find(|at| is_it(&self.slots[*at]) && !found.contains(&Some(*at)));
+            let by_id =
+                (0..self.slots.len()).find(|at| is_it(&self.slots[*at]) && !found.contains(&Some(*at)));
             found.push(by_id);
         }
         for (place, (_, item)) in items.iter().enumerate() {

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::json::{Growing, Object, RawJson};
 use crate::message::{Block, MessageIds, TextBlock, Thinking, ToolInput, ToolUse};
 
-use crate::openai::wire::{bad, filled, items};
+use crate::openai::wire::{bad, broken, filled, items};
 
 /// The further field of a block with the item that it came from: of thinking the whole item, of a text all
 /// but its content.
@@ -26,7 +26,7 @@ fn known(raw: &RawJson) -> Result<Option<Vec<Block>>> {
     match filled(&fields, "type").unwrap_or_default().as_str() {
         "message" => message(fields),
         "reasoning" => Ok(Some(vec![reasoning(raw, &fields)?])),
-        "function_call" => Ok(function_call(fields)?.map(|call| vec![call])),
+        "function_call" => Ok(Some(vec![function_call(fields)?])),
         _ => Ok(None),
     }
 }
@@ -116,8 +116,9 @@ fn thinking_text(item: &Object) -> Result<String> {
     Ok(texts.join("\n\n"))
 }
 
-fn function_call(mut item: Object) -> Result<Option<Block>> {
-    let Some(name) = item.take_as::<String>("name") else { return Ok(None) };
+fn function_call(mut item: Object) -> Result<Block> {
+    let name = filled(&item, "name").ok_or_else(|| broken("a function call without a name"))?;
+    item.take("name");
     // The result has to name its call.
     let id = filled(&item, "call_id").or_else(|| filled(&item, "id"));
     let id = id.unwrap_or_else(|| format!("call_{}", MessageIds::default().next_id()));
@@ -134,5 +135,5 @@ fn function_call(mut item: Object) -> Result<Option<Block>> {
     let mut call = ToolUse::new(id, name, RawJson::empty_object());
     call.input = input;
     call.extra = item.into_extra();
-    Ok(Some(call.into()))
+    Ok(call.into())
 }

@@ -245,6 +245,13 @@ impl Slot {
         if item.get("status").is_some() && !self.is_done {
             item.set("status", RawJson::string("completed"));
         }
+        if self.kind == Kind::Call
+            && !self.is_done
+            && self.parts.iter().all(|part| part.text.text().is_empty())
+        {
+            // The arguments never came, which is not the same as none.
+            item.set("status", RawJson::string("incomplete"));
+        }
         for list in ["content", "summary"] {
             let parts = self.list(list).map(Part::joined).collect::<Result<Vec<_>>>()?;
             if !parts.is_empty() || (list == "content" && self.kind == Kind::Message) {
