@@ -40,7 +40,7 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     ctx.spend("rounds", 1);
     let misfits = state.run_record().misfits;
     let answer = Answer::of(plan, response, left == 1, misfits)?;
-    Ok(answer.into_command(plan, bill.read()))
+    Ok(answer.into_command(plan, bill.read(), conversation::results_to_move(state.messages())))
 }
 
 async fn ask<S: AgentChannels>(
@@ -175,7 +175,8 @@ impl Answer {
         self.add_results(refused);
     }
 
-    fn into_command<S: AgentChannels>(self, plan: &Plan, bill: Bill) -> Command<S> {
+    /// `moved` are earlier results, which are stored again in the order of their calls.
+    fn into_command<S: AgentChannels>(self, plan: &Plan, bill: Bill, moved: Vec<Message>) -> Command<S> {
         let ChatResponse { message, stop, usage, .. } = self.response;
         let answer = [message];
         let results = self.results.into_iter().map(|result| conversation::result_message(&answer, result));
@@ -191,7 +192,8 @@ impl Answer {
             ..RecordChange::default()
         };
         let mut change = AgentChange {
-            put: messages.clone(),
+            removed: moved.iter().map(|message| message.id.clone()).collect(),
+            put: moved.into_iter().chain(messages.iter().cloned()).collect(),
             thread: Some(thread),
             run: Some(run),
             ..AgentChange::default()

@@ -98,7 +98,10 @@ async fn a_server_that_says_nothing_ends_with_the_connect_timeout() {
         let error = silent.connect().await.unwrap_err();
         let asked = if protocol == McpProtocol::Handshake { "`initialize`" } else { "`server/discover`" };
         assert_eq!(error.code(), Code::Timeout);
-        assert!(error.message().contains(asked) && error.message().contains("`connect_timeout(..)`"), "{error}");
+        assert!(
+            error.message().contains(asked) && error.message().contains("`connect_timeout(..)`"),
+            "{error}"
+        );
     }
 }
 

@@ -52,7 +52,9 @@ fn prices() -> PriceTable {
 /// Pays for two choices, a summary before the second round, and two answers: 23.
 fn agent(budget: Budget, models: &[ScriptedModel; 2], saver: &Arc<MemorySaver>) -> CompiledAgent {
     let small: Arc<dyn ChatModel> = Arc::new(models[1].clone());
-    let summary = Summarization::new(Arc::clone(&small), Extent::Messages(3)).keep(Extent::Messages(1));
+    let summary = Summarization::new(Arc::clone(&small), Extent::Messages(3))
+        .keep(Extent::Messages(1))
+        .keep_task(false);
     let agent = Agent::new(models[0].clone()).tool(tool("work")).tool(tool("rest"));
     let agent = agent.middleware(budget).middleware(summary).middleware(ToolSelector::new(small, 1));
     agent.compile().unwrap().checkpointer(Arc::clone(saver))

@@ -157,8 +157,10 @@ mod tests {
 
     fn newer(method: &Value) -> Value {
         match method.as_str() {
-            Some("server/discover") => json!({"result": {"resultType": "complete", "supportedVersions": ["2026-07-28"],
-                "ttlMs": 0, "cacheScope": "private", "capabilities": {}, "instructions": "newer"}}),
+            Some("server/discover") => {
+                json!({"result": {"resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "ttlMs": 0, "cacheScope": "private", "capabilities": {}, "instructions": "newer"}})
+            }
             _ => json!({"error": {"code": -32601, "message": "no such method"}}),
         }
     }
