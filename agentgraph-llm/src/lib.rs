@@ -115,7 +115,10 @@ pub mod tool;
 pub mod tool_loop;
 mod tool_macro;
 
-pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent, Worker, hand_off, supervisor};
+pub use agent::{
+    Agent, AgentAnswer, AgentChannels, AgentRunExt, AgentState, AgentStream, CompiledAgent, Worker, hand_off,
+    supervisor,
+};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
 pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModelBuilder};

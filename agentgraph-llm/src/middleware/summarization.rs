@@ -32,12 +32,11 @@ pub enum Extent {
 /// ```
 /// use agentgraph_llm::middleware::{Extent, Middleware, Summarization, Turn};
 /// use agentgraph_llm::prelude::*;
-/// use std::sync::Arc;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agentgraph_llm::Result<()> {
 /// let model = ScriptedModel::new(["They greeted each other."]);
-/// let summary = Summarization::new(Arc::new(model), Extent::Messages(3)).keep(Extent::Messages(1));
+/// let summary = Summarization::new(model, Extent::Messages(3)).keep(Extent::Messages(1));
 ///
 /// let said = ["Hi", "Hello", "How are you?"].map(Message::user);
 /// let mut turn = Turn::detached(summary.name(), said);
@@ -70,9 +69,9 @@ left to do. Leave out greetings and what was replaced later. Reply with the summ
 impl Summarization {
     /// Summarises with this model when a conversation has at least this extent; keeps the last 20 messages,
     /// and shows the model the last 4000 tokens of what is summarised.
-    pub fn new(model: Arc<dyn ChatModel>, trigger: Extent) -> Self {
+    pub fn new(model: impl ChatModel + 'static, trigger: Extent) -> Self {
         Summarization {
-            model,
+            model: Arc::new(model),
             triggers: vec![trigger],
             keep: Extent::Messages(20),
             trim: Some(4000),
