@@ -12,6 +12,7 @@ mod events;
 mod feed;
 mod key;
 mod limits;
+pub(crate) mod refusal;
 mod retry;
 mod settings;
 

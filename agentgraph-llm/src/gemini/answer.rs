@@ -97,10 +97,9 @@ impl PartialResponse {
         if let Some(usage) = chunk.take_as::<Object>("usageMetadata") {
             self.usage.update(usage);
         }
-        if let Some(feedback) = chunk.get_as::<Object>("promptFeedback") {
-            if feedback.get("blockReason").is_some_and(|reason| !reason.is_blank()) {
-                self.ended(End::Stop(StopReason::Refusal));
-            }
+        let feedback = chunk.get_as::<Object>("promptFeedback").unwrap_or_default();
+        if feedback.get("blockReason").is_some_and(|reason| !reason.is_blank()) {
+            self.ended(End::Stop(StopReason::Refusal));
         }
         if let Some(candidates) = chunk.take("candidates").filter(|candidates| candidates.get() != "null") {
             let candidates: Vec<WireValue> =

@@ -75,7 +75,12 @@ impl Built {
                 let mut response = self.response;
                 response.stop = stop;
                 drop_repeated_calls(&mut response.message.content);
-                return Ok(response);
+                if !lacks_its_calls(&response) {
+                    return Ok(response);
+                }
+                let message = "the answer ended for calls, and has none: ask again";
+                let error = Error::new(Code::StopReason, message).with_retryable(true);
+                return Err(with_partial(error.with_stop_reason(response.stop.as_str()), response));
             }
             End::Missing => Error::new(
                 Code::Truncated,
@@ -85,6 +90,13 @@ impl Built {
         };
         Err(with_partial(error, self.response))
     }
+}
+
+/// Whether the provider says that there are calls, and none came. A block without a name here may be one.
+fn lacks_its_calls(response: &ChatResponse) -> bool {
+    let may_call = |block: &Block| matches!(block, Block::ToolUse(_) | Block::Unknown(_));
+    let content = &response.message.content;
+    response.stop == StopReason::ToolUse && !content.is_empty() && !content.iter().any(may_call)
 }
 
 /// Adds to an error what came of the answer before it.

@@ -45,6 +45,16 @@ fn calls_keep_their_arguments_as_text_and_get_an_id_if_they_have_none() {
 }
 
 #[test]
+fn a_call_that_comes_twice_is_one() {
+    let call =
+        |id: &str, q: &str| parts(json!([{"functionCall": {"id": id, "name": "find", "args": {"q": q}}}]));
+    let twice = stream(&[call("a", "x"), call("a", "x"), call("b", "x"), finish("STOP")]).unwrap();
+    assert_eq!(twice.message.tool_uses().count(), 2);
+    let error = stream(&[call("a", "x"), call("a", "y"), finish("STOP")]).unwrap_err();
+    assert_eq!(error.code(), Code::Decode);
+}
+
+#[test]
 fn made_ids_differ_and_calls_are_events() {
     let call = json!({"functionCall": {"name": "find", "args": {"q": "a"}}});
     let events = events(&[parts(json!([call, call])), finish("STOP")]);

@@ -309,6 +309,25 @@ async fn an_error_anywhere_in_a_chunk_is_one() {
 }
 
 #[tokio::test]
+async fn an_answer_that_ended_for_calls_has_some() {
+    let text = chunk(json!({"content": "I look."}));
+    let heard = hear_chat(Profile::openai(), sse_done(&[text.clone(), finish("tool_calls")])).await;
+    let error = heard.end.unwrap_err();
+    assert_eq!((error.code(), error.stop_reason()), (Code::StopReason, Some("tool_use")));
+    // The older form of a call.
+    let older = |piece: Value| chunk(json!({ "function_call": piece }));
+    let events = [
+        older(json!({"name": "f", "arguments": ""})),
+        older(json!({"arguments": "{}"})),
+        finish("function_call"),
+    ];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    let calls: Vec<_> =
+        response.message.tool_uses().map(|call| (call.name.as_str(), call.input.text())).collect();
+    assert_eq!((calls, response.stop.clone()), (vec![("f", "{}")], StopReason::ToolUse));
+}
+
+#[tokio::test]
 async fn usage_before_a_cut_is_not_lost() {
     let mut usage = json!({"choices": []});
     usage["usage"] = json!({"prompt_tokens": 5, "completion_tokens": 2});

@@ -425,3 +425,43 @@ fn half_a_character_in_a_whole_view_is_an_error() {
     let body = format!(r#"{{"status":"completed","output":[{message}]}}"#);
     assert_eq!(responses::decode(body.as_bytes()).unwrap_err().code(), Code::Decode);
 }
+
+#[test]
+fn what_was_paid_for_is_not_lost_with_the_end_of_an_unknown_item() {
+    let custom = |input: &str| json!({"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_1", "name": "sql", "input": input});
+    let delta = |piece: &str| json!({"type": "response.custom_tool_call_input.delta", "item_id": "ctc_1", "output_index": 0, "delta": piece});
+    for (end, last) in [("", ""), ("select 1", ""), ("", "select 1"), ("select 1", "select 1")] {
+        let events = [
+            added(0, custom("")),
+            delta("select "),
+            delta("1"),
+            done(0, custom(end)),
+            completed(json!([custom(last)])),
+        ];
+        let response = read_responses(sse(&events)).1.unwrap();
+        let Block::Unknown(raw) = &response.message.content[0] else { panic!("{response:?}") };
+        assert_eq!(raw.parse::<Value>().unwrap(), custom("select 1"));
+        assert_eq!(response.message.content.len(), 1);
+    }
+}
+
+#[test]
+fn an_end_that_contradicts_itself_is_an_error() {
+    let message =
+        json!({"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hello"}]});
+    let end = |kind: &str, status: &str| json!({"type": format!("response.{kind}"), "response": {"status": status, "output": [message]}});
+    for (kind, status) in [
+        ("incomplete", "completed"),
+        ("failed", "completed"),
+        ("completed", "failed"),
+        ("completed", "queued"),
+    ] {
+        let read = read_responses(sse(&[end(kind, status)]));
+        assert_eq!(read.1.unwrap_err().partial().unwrap().text(), "Hello", "{kind} {status}");
+    }
+    let delta = |text: &str| json!({"type": "response.output_text.delta", "item_id": "m", "content_index": 0, "delta": text});
+    let late = [done(0, message.clone()), delta("Hello"), completed(json!([]))];
+    assert_eq!(read_responses(sse(&late)).1.unwrap().message.text(), "Hello");
+    let more = [delta("Hello"), done(0, message.clone()), delta(" again"), completed(json!([message]))];
+    assert_eq!(read_responses(sse(&more)).1.unwrap_err().code(), Code::Decode);
+}

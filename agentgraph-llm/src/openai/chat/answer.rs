@@ -173,8 +173,7 @@ impl PartialResponse {
         if let Some(refusal) = take_some(&mut message, "refusal") {
             self.join_text(Part::Refusal, &refusal, out)?;
         }
-        if let Some(calls) = take_some(&mut message, "tool_calls") {
-            let calls = items(&calls).ok_or_else(|| broken("`tool_calls` that are not a list"))?;
+        if let Some(calls) = take_calls(&mut message)? {
             self.join_calls(calls.into_iter().map(Piece::parse).collect::<Result<_>>()?, out)?;
         }
         message.take("obfuscation");
@@ -294,8 +293,7 @@ impl PartialResponse {
         if let Some(refusal) = take_some(&mut message, "refusal") {
             self.add_refusal(&refusal, out)?;
         }
-        if let Some(calls) = take_some(&mut message, "tool_calls") {
-            let calls = items(&calls).ok_or_else(|| broken("`tool_calls` that are not a list"))?;
+        if let Some(calls) = take_calls(&mut message)? {
             calls.into_iter().try_for_each(|call| self.add_call(call, is_whole, out))?;
         }
         if let Some(annotations) = take_some(&mut message, "annotations").filter(|all| all.get() != "[]") {
@@ -500,6 +498,15 @@ fn position(parts: &mut Vec<Part>, open: &mut Option<usize>, make: fn(Growing) -
 /// The text of a `finish_reason`, if it says anything.
 fn word(raw: RawJson) -> Option<String> {
     (!raw.is_blank()).then(|| raw.parse().unwrap_or_else(|_| raw.get().to_owned()))
+}
+
+/// The calls of a message, of which older servers have one by another name.
+fn take_calls(message: &mut Object) -> Result<Option<Vec<RawJson>>> {
+    if let Some(call) = take_some(message, "function_call").filter(RawJson::is_object) {
+        return Ok(Some(vec![Object::default().with("function", call).to_json()]));
+    }
+    let Some(calls) = take_some(message, "tool_calls") else { return Ok(None) };
+    items(&calls).map(Some).ok_or_else(|| broken("`tool_calls` that are not a list"))
 }
 
 /// Servers name the field of thinking differently, and some send both with the same text.

@@ -33,6 +33,8 @@ const REFUSAL: Place = Place { kind: "refusal", ..TEXT };
 const THOUGHT: Place = Place { kind: "reasoning_text", ..TEXT };
 const SUMMARY: Place = Place { list: "summary", kind: "summary_text", number: None };
 const ARGUMENTS: Place = Place { list: "", kind: "arguments", number: Some(0) };
+const INPUT: Place = Place { kind: "input", ..ARGUMENTS };
+const CODE: Place = Place { kind: "code", ..ARGUMENTS };
 
 impl Answer for PartialResponse {
     fn take(&mut self, data: &[u8], out: Events<'_>) -> Result<bool> {
@@ -43,7 +45,7 @@ impl Answer for PartialResponse {
         let kind = filled(&event, "type").unwrap_or_default();
         let response = event.take_as::<Object>("response");
         match kind.as_str() {
-            "error" => return Err(failure::from_event(&event)),
+            "error" | "response.error" => return Err(failure::from_event(&event)),
             _ if failure::says_error(&event) => return Err(failure::from_event(&event)),
             "response.output_item.added" => self.item(event, false, out)?,
             "response.output_item.done" => self.item(event, true, out)?,
@@ -67,6 +69,18 @@ impl Answer for PartialResponse {
             "response.function_call_arguments.delta" => self.delta(&event, Kind::Call, ARGUMENTS, out)?,
             "response.function_call_arguments.done" => {
                 self.whole(&event, "arguments", Kind::Call, ARGUMENTS, out)?;
+            }
+            "response.custom_tool_call_input.delta" => self.delta(&event, Kind::Other, INPUT, out)?,
+            "response.custom_tool_call_input.done" => {
+                self.whole(&event, "input", Kind::Other, INPUT, out)?;
+            }
+            "response.mcp_call_arguments.delta" => self.delta(&event, Kind::Other, ARGUMENTS, out)?,
+            "response.mcp_call_arguments.done" => {
+                self.whole(&event, "arguments", Kind::Other, ARGUMENTS, out)?;
+            }
+            "response.code_interpreter_call_code.delta" => self.delta(&event, Kind::Other, CODE, out)?,
+            "response.code_interpreter_call_code.done" => {
+                self.whole(&event, "code", Kind::Other, CODE, out)?;
             }
             "response.completed" => return self.end_with(response, "completed", out),
             "response.incomplete" => return self.end_with(response, "incomplete", out),
@@ -176,6 +190,9 @@ impl PartialResponse {
             Kind::Message | Kind::Reasoning | Kind::Other => text.push(delta),
         };
         let new = new.map_err(bad)?;
+        if self.slots[slot].is_done && !new.is_empty() {
+            return Err(broken("a delta of an item that ended before"));
+        }
         self.show(slot, part, new, out);
         Ok(())
     }

@@ -134,16 +134,16 @@ impl IncompleteReason {
     }
 }
 
-/// The response of these blocks. `status` is used if the response has none.
+/// The response of these blocks. `status` is that of the last event of a stream.
 pub(super) fn response(mut fields: Object, status: &str, content: Vec<Block>) -> Result<Built> {
-    let status = fields.take_as::<String>("status").unwrap_or_else(|| status.to_owned());
-    let end = end(&status, &fields, &content);
-    let error = match Status::parse(&status) {
-        Status::Cancelled => {
-            Some(Error::new(Code::Server, "the response was cancelled at the provider: ask again"))
-        }
-        Status::Failed => Some(failure::from_event(&fields)),
-        _ => failure::says_error(&fields).then(|| failure::from_event(&fields)),
+    let own = fields.take_as::<String>("status").unwrap_or_default();
+    // Neither hides what the other one says.
+    let end = end(&own, &fields, &content).or_worse(end(status, &fields, &content));
+    let is = |word: &str| own == word || status == word;
+    let error = if is("cancelled") {
+        Some(Error::new(Code::Server, "the response was cancelled at the provider: ask again"))
+    } else {
+        (is("failed") || failure::says_error(&fields)).then(|| failure::from_event(&fields))
     };
     let mut text = |name| fields.take_as::<String>(name).unwrap_or_default();
     let (id, model) = (text("id"), text("model"));

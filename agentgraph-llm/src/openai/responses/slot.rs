@@ -258,10 +258,12 @@ impl Slot {
                 item.set(list, array(parts));
             }
         }
-        if let Some(arguments) = self.list("").next() {
-            let text = arguments.text.finish().map_err(bad)?;
-            if !text.is_empty() {
-                item.set("arguments", RawJson::string(text));
+        for part in self.list("") {
+            let text = part.text.finish().map_err(bad)?;
+            // An item that is not read has its own view of the field, unless that says less.
+            let is_known = || filled(&item, &part.kind).is_some_and(|known| known.len() >= text.len());
+            if !(text.is_empty() || (self.kind == Kind::Other && is_known())) {
+                item.set(&part.kind, RawJson::string(text));
             }
         }
         let item = item.to_json();
