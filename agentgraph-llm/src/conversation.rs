@@ -114,9 +114,9 @@ fn is_results(message: &Message) -> bool {
     !message.content.is_empty() && message.content.iter().all(|block| block.as_tool_result().is_some())
 }
 
-/// The results of the last answer from the first one that is out of place on, in the order of the calls; empty
-/// if they are in order. Some calls are answered before the others run: those that a person rejects, and those
-/// that cannot be run.
+/// The results of the last answer, from the first one that is out of place on, in the order of the calls;
+/// empty if they are in order. Some calls are answered before the others run: those that a person rejects,
+/// and those that cannot be run.
 pub(crate) fn results_to_move(messages: &[Message]) -> Vec<Message> {
     let Some(at) = messages.iter().rposition(|message| !is_results(message)) else { return Vec::new() };
     let (answer, results) = (&messages[at], &messages[at + 1..]);

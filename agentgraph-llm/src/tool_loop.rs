@@ -309,7 +309,7 @@ impl<'a> ToolLoop<'a> {
 
     async fn ask_now(&self, request: &ChatRequest) -> Result<ChatResponse> {
         let first = self.ask_once(request).await?;
-        if !is_empty(&first) {
+        if !request.stop.is_empty() || !is_empty(&first) {
             return Ok(first);
         }
         if let Some(handler) = &self.handler {

@@ -25,7 +25,7 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     }
     let bill = OpenBill::new(Some(ctx.clone()));
     let mut response = ask(plan, &ctx, &state, &bill).await?;
-    if is_empty(&response) {
+    if plan.settings.stop.is_empty() && is_empty(&response) {
         let first = response.usage;
         response = ask(plan, &ctx, &state, &bill).await.map_err(|error| error.with_usage(first))?;
         response.usage += first;

@@ -90,6 +90,10 @@ impl Endpoint {
         decoder: impl Fn() -> D + Send + Sync + 'static,
     ) -> Result<ChatStream> {
         let stream = self.stream_once(&call, &decoder).await?;
+        // A stop sequence at the beginning leaves nothing, and not every wire says that it was one.
+        if !call.request.stop.is_empty() {
+            return Ok(stream);
+        }
         let endpoint = Arc::clone(self);
         Ok(unless_empty(stream, move || async move { endpoint.stream_once(&call, &decoder).await }))
     }

@@ -216,7 +216,7 @@ pub(crate) fn is_empty(response: &ChatResponse) -> bool {
 
 fn says_nothing(block: &Block) -> bool {
     match block {
-        Block::Text(text) => text.text.trim().is_empty(),
+        Block::Text(text) => text.text.is_empty(),
         Block::Thinking(_) | Block::RedactedThinking(_) => true,
         Block::Unknown(raw) => is_thinking(raw),
         Block::ToolUse(_)
@@ -262,7 +262,7 @@ mod tests {
             |block: Block| ChatResponse::new(Message::new(Role::Assistant, [block]), StopReason::EndTurn);
         let unknown = |text: &str| Block::Unknown(RawJson::parse_text(text).unwrap());
         for block in [
-            Block::text(" \n"),
+            Block::text(""),
             Thinking::new("Hm.", None).into(),
             unknown(r#"{"reasoning_details": [{"type": "reasoning.text"}]}"#),
             unknown(r#"{"type": "thinking", "thinking": []}"#),

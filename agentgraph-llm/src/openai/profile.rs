@@ -92,8 +92,8 @@ impl Profile {
         }
     }
 
-    /// Takes a further value of `finish_reason` as the end of a message. Without it, a value that is not known
-    /// is an error, because the message may be cut.
+    /// Takes a further value of `finish_reason` as the end of a message. Without it, a value that is not
+    /// known is an error, because the message may be cut.
     ///
     /// ```
     /// use agentgraph_llm::{ChatEvent, openai};

@@ -98,7 +98,7 @@ async fn an_empty_answer_is_asked_for_once_more() {
     let answer = agent.invoke("go").await.unwrap().into_finished().unwrap();
     assert_eq!((answer.text().as_str(), answer.rounds(), answer.state.messages.len()), ("now", 1, 2));
 
-    let model = ScriptedModel::new([Reply::text(""), Reply::text(" \n"), Reply::text("never")]);
+    let model = ScriptedModel::new([Reply::text(""), Reply::text(""), Reply::text("never")]);
     let error = Agent::new(model.clone()).compile().unwrap().invoke("go").await.unwrap_err();
     assert!(error.to_string().contains("E_LLM_EMPTY_ANSWER"), "{error}");
     assert_eq!(model.requests().len(), 2);
@@ -153,7 +153,8 @@ async fn a_run_that_ends_at_its_limit_has_the_best_answer_so_far() {
         ),
         (vec![calls("echo", [4]), wrong(), calls("echo", [5])], (LoopEnd::LimitReached, result("4"))),
         (vec![calls("echo", [1])], (LoopEnd::LimitReached, BestAnswer::Nothing)),
-        // A cut answer is none.
+        // An answer of blanks, and a cut one, are none.
+        (vec![calls("echo", [6]), Reply::text(" ")], (LoopEnd::Finished, result("6"))),
         (
             vec![Reply::text("and the").with_stop(StopReason::MaxTokens)],
             (LoopEnd::Truncated, BestAnswer::Text("and the".into())),

@@ -157,6 +157,12 @@ async fn a_retry_is_billed_once_and_an_answer_from_a_cache_never() {
     let retried = bill(model, ModelRetry::new().clock(TestClock::new())).await;
     assert_eq!(retried.total(), Usage::new(3, 4));
 
+    // What the provider said before an answer failed was paid, too.
+    let failed = Reply::error(Error::new(Code::Server, "down").with_usage(Usage::new(1, 1)));
+    let model = ScriptedModel::new([failed, Reply::text("ok").with_usage(Usage::new(3, 4))]);
+    let retried = bill(model, ModelRetry::new().clock(TestClock::new())).await;
+    assert_eq!(retried.total(), Usage::new(4, 5));
+
     let cache = ResponseCache::new(Arc::new(MemoryStore::new()));
     let model = ScriptedModel::new([Reply::text("ok").with_usage(Usage::new(3, 4))]);
     assert_eq!(bill(model.clone(), cache.clone()).await.total(), Usage::new(3, 4));

@@ -294,7 +294,7 @@ async fn an_empty_answer_is_asked_for_once_more() {
     let model = ScriptedModel::new([Reply::text(""), Reply::text("Done.")]);
     let outcome = ToolLoop::new(&model).run(ChatRequest::user("go")).await.unwrap();
     assert_eq!((outcome.text().as_str(), outcome.rounds, outcome.messages.len()), ("Done.", 1, 1));
-    let model = ScriptedModel::new([Reply::text(""), Reply::text(" "), Reply::text("never")]);
+    let model = ScriptedModel::new([Reply::text(""), Reply::text(""), Reply::text("never")]);
     let error = ToolLoop::new(&model).run(ChatRequest::user("go")).await.unwrap_err();
     assert_eq!((error.code(), model.requests().len()), (Code::EmptyAnswer, 2));
     // A refusal and a cut answer may be empty.

@@ -8,9 +8,9 @@ stream_decoder! {
     /// Turns the bytes of a streamed response into events, without I/O. [`push`](Self::push) adds bytes,
     /// [`next_event`](Self::next_event) returns events, and [`end`](Self::end) ends the input.
     ///
-    /// A server may leave out the index or the id of a call, give several calls the same index, or send arguments
-    /// as an object; each call comes out whole. Events of a call start with its first arguments, and at the end
-    /// if the server sends no id.
+    /// A server may leave out the index or the id of a call, give several calls the same index, or send
+    /// arguments as an object; each call comes out whole. Events of a call start with its first arguments,
+    /// and at the end if the server sends no id.
     ///
     /// ```
     /// use agentgraph_llm::{ChatEvent, openai};
