@@ -26,6 +26,7 @@ mod hook;
 mod model_node;
 mod plan;
 mod state;
+mod stream;
 mod worker;
 
 use std::fmt;
@@ -49,6 +50,7 @@ pub use compiled::{CompiledAgent, IsAgent};
 use form::OutputForm;
 pub use hand_off::hand_off;
 pub use state::{AgentChange, AgentChannels, AgentRecord, AgentState, AgentStateUpdate, RecordChange};
+pub use stream::{AgentRunExt, AgentStream};
 pub use worker::{Worker, supervisor};
 
 /// The default limit of the model's answers in a run.

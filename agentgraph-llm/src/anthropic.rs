@@ -20,6 +20,7 @@ use crate::http::{Call, Dialect, Endpoint, LimitHeaders, QuotaHeaders};
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
 pub use builder::AnthropicModelBuilder;
+pub(crate) use decode::end_of_word;
 pub use decode::{decode, decode_count};
 pub use encode::{encode, encode_count};
 pub use stream::StreamDecoder;
@@ -115,7 +116,7 @@ impl ChatModel for AnthropicModel {
         let request = self.with_defaults(request);
         let body = encode(&self.model, &request, true).get().to_owned();
         let url = self.endpoint.url("messages");
-        let call = Call { url, body, info: self.info(), request: &request };
+        let call = Call { url, body, info: self.info(), request };
         self.endpoint.stream(call, StreamDecoder::new).await
     }
 

@@ -114,6 +114,22 @@ fn is_results(message: &Message) -> bool {
     !message.content.is_empty() && message.content.iter().all(|block| block.as_tool_result().is_some())
 }
 
+/// The results of the last answer, from the first one that is out of place on, in the order of the calls;
+/// empty if they are in order. Some calls are answered before the others run: those that a person rejects,
+/// and those that cannot be run.
+pub(crate) fn results_to_move(messages: &[Message]) -> Vec<Message> {
+    let Some(at) = messages.iter().rposition(|message| !is_results(message)) else { return Vec::new() };
+    let (answer, results) = (&messages[at], &messages[at + 1..]);
+    let place = |message: &Message| {
+        let first = message.results().next()?;
+        answer.tool_uses().position(|call| call.id == first.tool_use_id)
+    };
+    let mut sorted: Vec<_> = results.iter().collect();
+    sorted.sort_by_key(|message| place(message).unwrap_or(usize::MAX));
+    let same = sorted.iter().zip(results).take_while(|(sorted, known)| sorted.id == known.id).count();
+    sorted.into_iter().skip(same).cloned().collect()
+}
+
 /// The last message with the call of this id.
 pub(crate) fn answer_with<'a>(messages: &'a [Message], call: &str) -> Option<&'a Message> {
     messages.iter().rev().find(|message| message.tool_uses().any(|known| known.id == call))

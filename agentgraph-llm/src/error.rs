@@ -74,8 +74,13 @@ codes! {
     Timeout = "E_LLM_TIMEOUT", true;
     /// No connection, or a connection that broke before the response.
     Connection = "E_LLM_CONNECTION", true;
-    /// A stream that ended before its last event.
+    /// An answer that ended before the provider said so.
     Truncated = "E_LLM_TRUNCATED", true;
+    /// An answer that ended for another reason than an end of a message;
+    /// [`stop_reason`](Error::stop_reason) is that reason.
+    StopReason = "E_LLM_STOP_REASON", false;
+    /// An answer, and the one after it, that ended with neither text nor call.
+    EmptyAnswer = "E_LLM_EMPTY_ANSWER", false;
     /// The provider refused the request as it is (HTTP 400 and other 4xx).
     BadRequest = "E_LLM_BAD_REQUEST", false;
     /// No such model or endpoint (HTTP 404).
@@ -140,6 +145,8 @@ struct Inner {
     retryable: bool,
     usage: Usage,
     messages: Vec<Message>,
+    partial: Option<Message>,
+    stop_reason: Option<String>,
     source: Option<BoxError>,
     /// The source of an error that has no other one and is not retryable.
     terminal: Terminal,
@@ -158,6 +165,8 @@ impl Error {
             retryable,
             usage: Usage::default(),
             messages: Vec::new(),
+            partial: None,
+            stop_reason: None,
             source: None,
             terminal: Terminal::new("the same request would fail again"),
         }))
@@ -196,6 +205,18 @@ impl Error {
     /// Sets the messages before the error. For authors of loops.
     pub fn with_messages(mut self, messages: Vec<Message>) -> Self {
         self.0.messages = messages;
+        self
+    }
+
+    /// Sets what came of the answer before the error. For authors of models.
+    pub fn with_partial(mut self, message: Message) -> Self {
+        self.0.partial = Some(message);
+        self
+    }
+
+    /// Sets the provider's word for the end of the answer. For authors of models.
+    pub fn with_stop_reason(mut self, reason: impl Into<String>) -> Self {
+        self.0.stop_reason = Some(reason.into());
         self
     }
 
@@ -247,8 +268,8 @@ impl Error {
         self.0.retry_after
     }
 
-    /// The usage of the calls before the error, such as the earlier rounds of a
-    /// [`ToolLoop`](crate::ToolLoop). Zero for a single call.
+    /// The usage up to the error: of the answer that failed, as far as the provider said it, and of the calls
+    /// before, such as the earlier rounds of a [`ToolLoop`](crate::ToolLoop).
     pub fn usage(&self) -> Usage {
         self.0.usage
     }
@@ -258,6 +279,24 @@ impl Error {
     /// part of the error's texts.
     pub fn messages(&self) -> &[Message] {
         &self.0.messages
+    }
+
+    /// What came of the answer before the error, for a person to read. Its calls must not be run, and it is
+    /// not part of the error's texts.
+    pub fn partial(&self) -> Option<&Message> {
+        self.0.partial.as_ref()
+    }
+
+    /// The provider's word for the end of the answer, if it is no end of a message.
+    ///
+    /// ```
+    /// let body = br#"{"candidates": [{"content": {"parts": [{"text": "So"}]}, "finishReason": "MALFORMED_FUNCTION_CALL"}]}"#;
+    /// let error = agentgraph_llm::gemini::decode(body).unwrap_err();
+    /// assert_eq!(error.stop_reason(), Some("MALFORMED_FUNCTION_CALL"));
+    /// assert_eq!(error.partial().unwrap().text(), "So");
+    /// ```
+    pub fn stop_reason(&self) -> Option<&str> {
+        self.0.stop_reason.as_deref()
     }
 
     /// Whether the same request may succeed later.
@@ -337,6 +376,7 @@ impl fmt::Debug for Error {
             .field("retryable", &inner.retryable)
             .field("usage", &inner.usage)
             .field("messages", &inner.messages.len())
+            .field("stop_reason", &inner.stop_reason)
             .field("source", &inner.source)
             .finish()
     }

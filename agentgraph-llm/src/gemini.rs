@@ -43,6 +43,7 @@ use crate::http::{Call, Dialect, Endpoint};
 use crate::message::MessageIds;
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
+pub(crate) use answer::end_of_word;
 pub use builder::GeminiModelBuilder;
 pub use decode::{decode, decode_count};
 pub use embedder::{GeminiEmbedder, GeminiEmbedderBuilder};
@@ -117,8 +118,9 @@ impl ChatModel for GeminiModel {
         let body = encode(&self.model, &request).get().to_owned();
         let mut url = self.endpoint.url(&method(&self.model, "streamGenerateContent"));
         url.set_query(Some("alt=sse"));
-        let call = Call { url, body, info: self.info(), request: &request };
-        self.endpoint.stream(call, || StreamDecoder::new().call_ids(self.ids.clone())).await
+        let call = Call { url, body, info: self.info(), request };
+        let ids = self.ids.clone();
+        self.endpoint.stream(call, move || StreamDecoder::new().call_ids(ids.clone())).await
     }
 
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {

@@ -12,6 +12,7 @@ mod events;
 mod feed;
 mod key;
 mod limits;
+pub(crate) mod refusal;
 mod retry;
 mod settings;
 
@@ -21,14 +22,13 @@ use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 
-use crate::error::{Error, Result};
-use crate::model::ChatResponse;
+use crate::error::Error;
 
 pub use clock::{Clock, SystemClock};
 pub use connection::http_client_builder;
 pub(crate) use connection::{Connection, Wire, variable};
 pub(crate) use endpoint::{Call, Endpoint};
-pub(crate) use feed::{Answer, Feed, is_done_mark};
+pub(crate) use feed::{Answer, Feed, is_done_mark, says_error, stream_decoder};
 pub use key::{Authentication, KeyProvider};
 pub(crate) use key::{KeySource, SentKey};
 pub(crate) use limits::{LimitHeaders, QuotaHeaders};
@@ -57,9 +57,6 @@ pub(crate) trait Decoder: Send + 'static {
 
     /// The stream in progress.
     fn feed(&mut self) -> &mut Feed<Self::Answer>;
-
-    /// Reads the body of a server that answered with one JSON value instead of a stream.
-    fn whole(&self, body: &[u8]) -> Result<ChatResponse>;
 }
 
 /// The timeouts of a call.

@@ -5,6 +5,7 @@
 //! object as [`Extra`]. Both are plain strings in a checkpoint of any format, and raw JSON on the wire.
 
 mod extra;
+mod growing;
 mod object;
 mod pieces;
 
@@ -16,8 +17,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 pub use extra::Extra;
+pub(crate) use growing::{Growing, extension, is_same_json};
 pub(crate) use object::{Object, WireValue};
-pub(crate) use pieces::TextPieces;
+pub(crate) use pieces::{BadPiece, TextPieces};
 
 /// One JSON value as text, valid and otherwise unchanged. Cheap to clone.
 ///
@@ -69,6 +71,15 @@ impl RawJson {
     /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.get().starts_with('{')
+    }
+
+    /// Whether the value says nothing: `null`, `""`, `[]` or `{}`.
+    pub(crate) fn is_blank(&self) -> bool {
+        let is_blank = |open, close| {
+            let inside = self.get().strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+            inside.is_some_and(|inside: &str| inside.trim().is_empty())
+        };
+        matches!(self.get(), "null" | "\"\"") || is_blank('[', ']') || is_blank('{', '}')
     }
 
     fn as_raw(&self) -> &RawValue {

@@ -55,13 +55,17 @@
 //!
 //! # What is promised
 //!
-//! - *No content is lost.* Blocks, fields and stop reasons that have no name here are kept as raw text,
-//!   thinking blocks with their signatures, arguments with their spelling. They survive a checkpoint byte for
-//!   byte and go back to the provider unchanged.
+//! - *No content is lost.* Blocks and fields that have no name here are kept as raw text, thinking blocks
+//!   with their signatures, arguments with their spelling. They survive a checkpoint byte for byte and go
+//!   back to the provider unchanged.
 //! - *Malformed arguments are never run.* They are kept, and the model gets an error as the result of the
 //!   call.
 //! - *A stream ends with exactly one last event*: the whole response, or an error. A stream that breaks off
 //!   is an error.
+//! - *Only an end that the provider calls an end is one.* An unknown reason to stop is an error with what
+//!   came, and no call of that message is run.
+//! - *Nothing comes twice.* What a server says in deltas and again as a whole is one message, or an error if
+//!   the two contradict each other.
 //! - *A refused answer leaves no trace.* The edits, changes and texts of the node's code for that answer are
 //!   undone, and only those.
 //! - *A partial answer is not accepted.* If the JSON broke off or a token limit cut the answer, the model is
@@ -115,7 +119,10 @@ pub mod tool;
 pub mod tool_loop;
 mod tool_macro;
 
-pub use agent::{Agent, AgentAnswer, AgentChannels, AgentState, CompiledAgent, Worker, hand_off, supervisor};
+pub use agent::{
+    Agent, AgentAnswer, AgentChannels, AgentRunExt, AgentState, AgentStream, CompiledAgent, Worker, hand_off,
+    supervisor,
+};
 pub use anthropic::{AnthropicModel, AnthropicModelBuilder};
 pub use error::{BoxError, Code, Error, Result};
 pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModelBuilder};

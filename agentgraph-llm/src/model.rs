@@ -3,6 +3,7 @@
 mod ask;
 mod canonical;
 mod effort;
+pub(crate) mod end;
 mod info;
 mod limits;
 mod output;

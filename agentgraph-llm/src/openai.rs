@@ -18,7 +18,6 @@ mod embedder;
 mod failure;
 mod media;
 mod model;
-mod pieces;
 mod profile;
 pub mod responses;
 mod schema;

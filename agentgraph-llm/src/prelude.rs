@@ -1,7 +1,7 @@
 //! What most programs need: `use agentgraph_llm::prelude::*;`. Goes together with agentgraph's own prelude,
 //! so [`StopReason`](crate::StopReason), which both crates have, is not in it.
 
-pub use crate::agent::{Agent, AgentAnswer, AgentState, CompiledAgent, hand_off, supervisor};
+pub use crate::agent::{Agent, AgentAnswer, AgentRunExt, AgentState, CompiledAgent, hand_off, supervisor};
 pub use crate::anthropic::AnthropicModel;
 pub use crate::json::RawJson;
 pub use crate::message::{Block, Media, Message, Role, ToolResult, ToolUse};

@@ -10,8 +10,14 @@ pub(crate) const MAX_EVENT: usize = 32 * 1024 * 1024;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// The data lines of one event, joined by line feeds.
-pub(crate) type EventData = Vec<u8>;
+/// One event.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// The data lines, joined by line feeds.
+    pub(crate) data: Vec<u8>,
+    /// Whether the event's name is `error`.
+    pub(crate) is_error: bool,
+}
 
 /// An event larger than the parser's limit.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +27,8 @@ pub(crate) struct OversizedEvent;
 #[derive(Debug)]
 pub(crate) struct SseParser {
     line: Vec<u8>,
-    data: Option<EventData>,
+    data: Option<Vec<u8>>,
+    is_error: bool,
     /// The last line ended with a CR: a LF that follows belongs to it, even in the next piece.
     after_cr: bool,
     first_line: bool,
@@ -30,15 +37,18 @@ pub(crate) struct SseParser {
 
 impl SseParser {
     pub(crate) fn new(max_event: usize) -> Self {
-        SseParser { line: Vec::new(), data: None, after_cr: false, first_line: true, max_event }
+        SseParser {
+            line: Vec::new(),
+            data: None,
+            is_error: false,
+            after_cr: false,
+            first_line: true,
+            max_event,
+        }
     }
 
     /// Adds a piece and returns the events that it completes.
-    pub(crate) fn push(
-        &mut self,
-        mut bytes: &[u8],
-        events: &mut Vec<EventData>,
-    ) -> Result<(), OversizedEvent> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), OversizedEvent> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -57,8 +67,15 @@ impl SseParser {
     }
 
     /// Ends the body and returns the last event, if no blank line followed it.
-    pub(crate) fn end(&mut self) -> Option<EventData> {
-        self.end_line().or_else(|| self.data.take())
+    pub(crate) fn end(&mut self) -> Option<Event> {
+        self.end_line().or_else(|| self.take_event())
+    }
+
+    /// An event needs data, except for an error: its name says enough.
+    fn take_event(&mut self) -> Option<Event> {
+        let is_error = std::mem::take(&mut self.is_error);
+        let data = self.data.take();
+        (is_error || data.is_some()).then(|| Event { data: data.unwrap_or_default(), is_error })
     }
 
     fn extend_line(&mut self, bytes: &[u8]) -> Result<(), OversizedEvent> {
@@ -70,12 +87,15 @@ impl SseParser {
         Ok(())
     }
 
-    fn end_line(&mut self) -> Option<EventData> {
+    fn end_line(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
         let first = std::mem::replace(&mut self.first_line, false);
         let line = if first { line.strip_prefix(BOM).unwrap_or(&line) } else { &line };
         if line.is_empty() {
-            return self.data.take();
+            return self.take_event();
+        }
+        if let Some(name) = field_value(line, b"event") {
+            self.is_error = name.trim_ascii() == b"error";
         }
         if let Some(value) = field_value(line, b"data") {
             match &mut self.data {
@@ -113,7 +133,11 @@ mod tests {
             parser.push(piece, &mut events).unwrap();
         }
         events.extend(parser.end());
-        events.into_iter().map(|data| String::from_utf8(data).unwrap()).collect()
+        let shown = |event: Event| {
+            let data = String::from_utf8(event.data).unwrap();
+            if event.is_error { format!("error: {data}") } else { data }
+        };
+        events.into_iter().map(shown).collect()
     }
 
     const CASES: &[(&str, &str, &[&str])] = &[
@@ -127,6 +151,7 @@ mod tests {
         ("CRLF between joined lines", "data: a\r\ndata: b\r\n\r\n", &["a\nb"]),
         ("empty data", "id: 1\ndata:\n\ndata\n\n", &["", ""]),
         ("no data", "event: ping\n\n", &[]),
+        ("errors", "event: error\ndata: a\n\nevent:error\n\ndata: b\n\n", &["error: a", "error: ", "b"]),
         ("other field with the name as prefix", "database: x\n\ndata: a\n\n", &["a"]),
         ("byte order mark", "\u{feff}data: a\n\n", &["a"]),
         ("mark only at the start", "data: \u{feff}a\n\n", &["\u{feff}a"]),
@@ -158,7 +183,7 @@ mod tests {
         let mut events = Vec::new();
         assert_eq!(parser.push(b"data: 1\n\ndata: 2", &mut events), Ok(()));
         assert_eq!(parser.push(b"34567", &mut events), Err(OversizedEvent));
-        assert_eq!(events, [b"1"]);
+        assert_eq!(events, [Event { data: b"1".to_vec(), is_error: false }]);
     }
 
     proptest! {

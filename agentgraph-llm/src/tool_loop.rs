@@ -21,6 +21,7 @@
 //!   [`Error::messages`](crate::Error::messages) has the messages so far.
 //! - A tool that panics has failed; the other calls go on.
 
+pub(crate) mod after;
 mod calls;
 mod durable;
 
@@ -36,13 +37,13 @@ use serde::{Deserialize, Serialize};
 use crate::conversation;
 use crate::error::{Error, Result};
 use crate::message::{Message, MessageIds, ToolResult};
+use crate::model::end::{empty_answer, is_empty};
 use crate::model::stream::truncated;
-use crate::model::{
-    ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, StopReason, ToolMode, Usage,
-};
+use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ToolMode, Usage};
 use crate::tool::execution::{self, Toolbox};
 use crate::tool::{Tool, ToolOutput};
 use crate::tool_macro::IntoTool;
+use after::After;
 use calls::Calls;
 use durable::DurableSteps;
 
@@ -307,6 +308,19 @@ impl<'a> ToolLoop<'a> {
     }
 
     async fn ask_now(&self, request: &ChatRequest) -> Result<ChatResponse> {
+        let first = self.ask_once(request).await?;
+        if !request.stop.is_empty() || !is_empty(&first) {
+            return Ok(first);
+        }
+        if let Some(handler) = &self.handler {
+            handler(ChatEvent::Restarted {}).await;
+        }
+        let mut second = self.ask_once(request).await.map_err(|error| error.with_usage(first.usage))?;
+        second.usage += first.usage;
+        if is_empty(&second) { Err(empty_answer(second)) } else { Ok(second) }
+    }
+
+    async fn ask_once(&self, request: &ChatRequest) -> Result<ChatResponse> {
         let events = self.model.stream(request.clone()).await?;
         let ids = request.messages.iter().flat_map(Message::tool_uses).map(|call| call.id.clone());
         let known: BTreeSet<String> = ids.collect();
@@ -319,17 +333,15 @@ impl<'a> ToolLoop<'a> {
 
     /// Handles one response.
     async fn step(&self, toolbox: &Toolbox<'_>, response: &ChatResponse, rounds: usize) -> RoundOutcome {
-        let last_round = rounds >= self.max_rounds;
-        if response.message.tool_uses().next().is_none() {
-            return RoundOutcome::without_calls(&response.stop, last_round);
-        }
-        if response.stop == StopReason::Refusal {
-            let why = "not run: the answer ended in a refusal";
-            return RoundOutcome::refuse_calls(response, LoopEnd::Refused, why);
-        }
-        if last_round {
-            let why = format!("not run: the limit of {} rounds was reached", self.max_rounds);
-            return RoundOutcome::refuse_calls(response, LoopEnd::LimitReached, &why);
+        let is_last = rounds >= self.max_rounds;
+        match After::of(response) {
+            After::End { end, refusal } => return RoundOutcome::refuse_calls(response, Some(end), refusal),
+            _ if is_last => {
+                let why = format!("not run: the limit of {} rounds was reached", self.max_rounds);
+                return RoundOutcome::refuse_calls(response, Some(LoopEnd::LimitReached), &why);
+            }
+            After::AskAgain { refusal } => return RoundOutcome::refuse_calls(response, None, refusal),
+            After::RunCalls => {}
         }
         let calls = Calls {
             toolbox,
@@ -389,20 +401,10 @@ struct RoundOutcome {
 }
 
 impl RoundOutcome {
-    fn without_calls(stop: &StopReason, last_round: bool) -> Self {
-        let ended = match stop {
-            StopReason::PauseTurn if !last_round => None,
-            StopReason::PauseTurn => Some(LoopEnd::LimitReached),
-            StopReason::Refusal => Some(LoopEnd::Refused),
-            stop if stop.is_truncated() => Some(LoopEnd::Truncated),
-            _ => Some(LoopEnd::Finished),
-        };
-        RoundOutcome { results: Vec::new(), direct: None, ended, fatal: None }
-    }
-
-    fn refuse_calls(response: &ChatResponse, ended: LoopEnd, why: &str) -> Self {
+    /// The end of a round whose calls, if it has any, are not run.
+    fn refuse_calls(response: &ChatResponse, ended: Option<LoopEnd>, why: &str) -> Self {
         let results = response.message.tool_uses().map(|call| ToolResult::error(&call.id, why)).collect();
-        RoundOutcome { results, direct: None, ended: Some(ended), fatal: None }
+        RoundOutcome { results, direct: None, ended, fatal: None }
     }
 }
 

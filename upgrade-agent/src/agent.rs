@@ -281,10 +281,14 @@ impl UpgradeAgent {
     fn ended(&self, outcome: Outcome<ConversationState>) -> Result<Turn, AgentError> {
         match outcome {
             Outcome::Finished { output, .. } => Ok(Turn::of(output)),
-            Outcome::Stopped { reason: StopReason::Cancelled | StopReason::Drained, .. } => {
-                Err(AgentError::Stopped)
-            }
-            _ => Err(AgentError::Endless),
+            Outcome::Interrupted { .. } => Err(AgentError::Waits),
+            Outcome::Stopped { reason, .. } => Err(match reason {
+                StopReason::Limit => AgentError::Endless,
+                StopReason::Deadline => AgentError::Deadline,
+                StopReason::Budget => AgentError::Budget,
+                // By a token, and by whatever else will stop a run from outside.
+                _ => AgentError::Stopped,
+            }),
         }
     }
 }

@@ -10,9 +10,10 @@ use crate::error::{Code, Error, Result};
 use crate::listening;
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::middleware::{Bill, ModelRequest, NextModel, OpenBill};
-use crate::model::{ChatResponse, StopReason, ToolMode};
-use crate::tool::execution;
+use crate::model::end::{empty_answer, is_empty};
+use crate::model::{ChatResponse, ToolMode};
 use crate::tool_loop::LoopEnd;
+use crate::tool_loop::after::After;
 
 /// Asks the model, and answers the calls that cannot be run.
 pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot<S>) -> Result<Command<S>> {
@@ -22,14 +23,16 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
         change.run_mut().end = Some(LoopEnd::LimitReached);
         return Ok(plan.go(change, Next::End, &[]));
     }
-    let request = plan.request(ctx.clone(), &*state);
-    // Only what the outermost wrap returns is heard.
     let bill = OpenBill::new(Some(ctx.clone()));
-    let stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
-    let known = state.clone();
-    let stream =
-        conversation::with_distinct_calls(stream, move |id| conversation::has_call(known.messages(), id));
-    let mut response = stream.into_response().await?;
+    let mut response = ask(plan, &ctx, &state, &bill).await?;
+    if plan.settings.stop.is_empty() && is_empty(&response) {
+        let first = response.usage;
+        response = ask(plan, &ctx, &state, &bill).await.map_err(|error| error.with_usage(first))?;
+        response.usage += first;
+        if is_empty(&response) {
+            return Err(empty_answer(response));
+        }
+    }
     // A message of the same id would replace the earlier one in the state.
     if state.messages().iter().any(|known| known.id == response.message.id) {
         response.message.id = MessageIds::default().next_id();
@@ -37,7 +40,22 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     ctx.spend("rounds", 1);
     let misfits = state.run_record().misfits;
     let answer = Answer::of(plan, response, left == 1, misfits)?;
-    Ok(answer.into_command(plan, bill.read()))
+    Ok(answer.into_command(plan, bill.read(), conversation::results_to_move(state.messages())))
+}
+
+async fn ask<S: AgentChannels>(
+    plan: &Plan,
+    ctx: &Ctx,
+    state: &Snapshot<S>,
+    bill: &OpenBill,
+) -> Result<ChatResponse> {
+    let request = plan.request(ctx.clone(), &**state);
+    // Only what the outermost wrap returns is heard.
+    let stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
+    let known = state.clone();
+    let stream =
+        conversation::with_distinct_calls(stream, move |id| conversation::has_call(known.messages(), id));
+    stream.into_response().await
 }
 
 impl Plan {
@@ -86,13 +104,18 @@ impl Answer {
             goes_on: false,
             is_misfit: false,
         };
-        if answer.response.stop == StopReason::Refusal {
-            answer.refuse_calls("not run: the answer ended in a refusal");
-            answer.end = Some(LoopEnd::Refused);
-        } else if answer.response.stop == StopReason::PauseTurn && !answer.has_calls() {
-            answer.goes_on = true;
-        } else {
-            answer.judge(plan, misfits)?;
+        match After::of(&answer.response) {
+            After::End { end: LoopEnd::Refused, refusal } => {
+                answer.refuse_calls(refusal);
+                answer.end = Some(LoopEnd::Refused);
+            }
+            // The form speaks about a cut answer in its own words.
+            After::AskAgain { refusal } if plan.form.is_none() || !answer.has_calls() => {
+                answer.refuse_calls(refusal);
+                answer.goes_on = true;
+            }
+            After::End { end, .. } if plan.form.is_none() => answer.end = Some(end),
+            after => answer.judge(plan, misfits, after)?,
         }
         if is_last && answer.end.is_none() {
             let why = format!("not run: the limit of {} answers was reached", plan.limits.run_rounds);
@@ -102,16 +125,15 @@ impl Answer {
         Ok(answer)
     }
 
-    fn judge(&mut self, plan: &Plan, misfits: u32) -> Result<()> {
-        if let Some(cut) = execution::cut_call(&self.response) {
-            self.results.push(ToolResult::error(&cut.id, execution::cut_off().to_string()));
+    fn judge(&mut self, plan: &Plan, misfits: u32, after: After) -> Result<()> {
+        let Some(form) = &plan.form else { return Ok(()) };
+        if let After::AskAgain { refusal } = after {
+            let is_answer = |name: &str| form.tool() == Some(name);
+            let others: Vec<_> =
+                self.response.message.tool_uses().filter(|call| !is_answer(&call.name)).collect();
+            let refused: Vec<_> = others.iter().map(|call| ToolResult::error(&call.id, refusal)).collect();
+            self.add_results(refused);
         }
-        let Some(form) = &plan.form else {
-            if !self.has_calls() {
-                self.end = Some(self.natural_end());
-            }
-            return Ok(());
-        };
         match form.judge(&self.response) {
             Judgement::Fits(value, results) => {
                 self.output = Some(value);
@@ -138,10 +160,6 @@ impl Answer {
         self.response.message.tool_uses().next().is_some()
     }
 
-    fn natural_end(&self) -> LoopEnd {
-        if self.response.stop.is_truncated() { LoopEnd::Truncated } else { LoopEnd::Finished }
-    }
-
     /// Adds results of calls that have none.
     fn add_results(&mut self, results: impl IntoIterator<Item = ToolResult>) {
         for result in results {
@@ -157,7 +175,8 @@ impl Answer {
         self.add_results(refused);
     }
 
-    fn into_command<S: AgentChannels>(self, plan: &Plan, bill: Bill) -> Command<S> {
+    /// `moved` are earlier results, which are stored again in the order of their calls.
+    fn into_command<S: AgentChannels>(self, plan: &Plan, bill: Bill, moved: Vec<Message>) -> Command<S> {
         let ChatResponse { message, stop, usage, .. } = self.response;
         let answer = [message];
         let results = self.results.into_iter().map(|result| conversation::result_message(&answer, result));
@@ -173,7 +192,8 @@ impl Answer {
             ..RecordChange::default()
         };
         let mut change = AgentChange {
-            put: messages.clone(),
+            removed: moved.iter().map(|message| message.id.clone()).collect(),
+            put: moved.into_iter().chain(messages.iter().cloned()).collect(),
             thread: Some(thread),
             run: Some(run),
             ..AgentChange::default()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::decode;
 use crate::error::{Code, Error, Result};
-use crate::json::{Object, RawJson, TextPieces, WireValue};
+use crate::json::{BadPiece, Growing, Object, RawJson, WireValue};
 use crate::message::{Block, ToolInput};
 use crate::model::ChatEvent;
 
@@ -15,30 +15,9 @@ pub(super) struct Assembly {
     /// The block's JSON as received, as long as nothing was added to it.
     whole: Option<RawJson>,
     start: Object,
-    texts: BTreeMap<String, Text>,
-    input: Text,
+    texts: BTreeMap<String, Growing>,
+    input: Growing,
     citations: Vec<RawJson>,
-}
-
-/// A text in progress.
-#[derive(Debug, Default)]
-struct Text {
-    text: String,
-    pieces: TextPieces,
-}
-
-impl Text {
-    /// Adds a delta and returns the text that it completes.
-    fn push(&mut self, delta: &RawJson) -> Result<String> {
-        let piece = self.pieces.push(delta).map_err(|bad| broken(&bad.to_string()))?;
-        self.text += &piece;
-        Ok(piece)
-    }
-
-    fn finish(self) -> Result<String> {
-        self.pieces.end().map_err(|bad| broken(&bad.to_string()))?;
-        Ok(self.text)
-    }
 }
 
 impl Assembly {
@@ -51,7 +30,7 @@ impl Assembly {
             whole,
             start,
             texts: BTreeMap::new(),
-            input: Text::default(),
+            input: Growing::default(),
             citations: Vec::new(),
         })
     }
@@ -78,7 +57,7 @@ impl Assembly {
             "text_delta" => self.extend_field("text", &field(&delta, "text")?, index),
             "thinking_delta" => self.extend_field("thinking", &field(&delta, "thinking")?, index),
             "input_json_delta" => {
-                let json = self.input.push(&field(&delta, "partial_json")?)?;
+                let json = self.input.push(&field(&delta, "partial_json")?).map_err(bad)?;
                 let is_shown = self.kind == "tool_use" && !json.is_empty();
                 Ok(is_shown.then_some(ChatEvent::ToolInputDelta { index, json }))
             }
@@ -109,47 +88,91 @@ impl Assembly {
 
     fn extend_field(&mut self, name: &str, delta: &RawJson, index: usize) -> Result<Option<ChatEvent>> {
         if !self.texts.contains_key(name) {
-            let mut text = Text::default();
+            let mut text = Growing::default();
             if let Some(start) = self.start.get(name).filter(|start| start.is_string()) {
-                text.push(start)?;
+                text.push(start).map_err(bad)?;
             }
             self.texts.insert(name.to_owned(), text);
         }
         let Some(text) = self.texts.get_mut(name) else { return Ok(None) };
-        let piece = text.push(delta)?;
-        Ok(match (self.kind.as_str(), name) {
+        let piece = text.push(delta).map_err(bad)?;
+        Ok(self.shown(name, piece, index))
+    }
+
+    fn shown(&self, name: &str, piece: String, index: usize) -> Option<ChatEvent> {
+        match (self.kind.as_str(), name) {
             _ if piece.is_empty() => None,
             ("text", "text") => Some(ChatEvent::TextDelta { index, text: piece }),
             ("thinking", "thinking") => Some(ChatEvent::ThinkingDelta { index, thinking: piece }),
             _ => None,
-        })
+        }
+    }
+
+    /// Joins a whole view of the block, and returns what is new in it.
+    pub(super) fn join(&mut self, index: usize, raw: &RawJson) -> Result<Vec<ChatEvent>> {
+        let mut whole = Object::parse(raw.get()).map_err(|_| broken("a block that is not an object"))?;
+        for name in ["type", "id", "name"] {
+            let (known, new) = (self.start.get(name), whole.get(name));
+            if known.zip(new).is_some_and(|(known, new)| known != new && !new.is_blank()) {
+                return Err(broken(&format!("two views of block {index} that differ")));
+            }
+        }
+        let mut events = Vec::new();
+        for name in ["text", "thinking"] {
+            if let Some(text) = whole.take(name).filter(RawJson::is_string) {
+                self.extend_field(name, &RawJson::string(""), index)?;
+                let Some(known) = self.texts.get_mut(name) else { continue };
+                let piece = known.whole_text(&text).map_err(bad)?;
+                events.extend(self.shown(name, piece, index));
+            }
+        }
+        if let Some(input) = whole.take("input") {
+            let json = self.input.whole_arguments(&input).map_err(bad)?;
+            let is_shown = self.kind == "tool_use" && !json.is_empty();
+            events.extend(is_shown.then_some(ChatEvent::ToolInputDelta { index, json }));
+        }
+        if self.citations.is_empty() {
+            whole.complete_from(std::mem::take(&mut self.start));
+            self.start = whole;
+        }
+        self.whole = None;
+        Ok(events)
     }
 
     pub(super) fn finish(mut self) -> Result<Block> {
         if let Some(raw) = self.whole {
-            return Ok(decode::block(raw));
+            return decode::block(raw);
         }
         for (name, text) in std::mem::take(&mut self.texts) {
-            self.start.set(&name, RawJson::string(&text.finish()?));
+            self.start.set(&name, RawJson::string(text.finish().map_err(bad)?));
         }
         if !self.citations.is_empty() {
             let known = self.start.get_as::<Vec<WireValue>>("citations").unwrap_or_default();
             let all: Vec<_> = known.into_iter().map(|raw| raw.0).chain(self.citations).collect();
             self.start.set("citations", RawJson::array(&all));
         }
-        let input = self.input.finish()?;
+        if let Some(start) = self.start.get("input").filter(|start| start.is_object() && !start.is_blank())
+            && !self.input.text().trim().is_empty()
+        {
+            self.input.whole_arguments(&start.clone()).map_err(bad)?;
+        }
+        let input = self.input.finish().map_err(bad)?;
         let input = (!input.trim().is_empty()).then(|| ToolInput::from_text(input));
         match &input {
             Some(ToolInput::Json(json)) => self.start.set("input", json.clone()),
             Some(ToolInput::Malformed(text)) => self.start.set("input", RawJson::string(text)),
             None => {}
         }
-        let mut block = decode::block(self.start.to_json());
+        let mut block = decode::block(self.start.to_json())?;
         if let (Block::ToolUse(call), Some(input)) = (&mut block, input) {
             call.input = input;
         }
         Ok(block)
     }
+}
+
+fn bad(piece: BadPiece) -> Error {
+    broken(&piece.to_string())
 }
 
 fn field(delta: &Object, name: &str) -> Result<RawJson> {

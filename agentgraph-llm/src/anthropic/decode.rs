@@ -2,17 +2,20 @@
 //! fields that are not needed are no error.
 
 use crate::error::{Code, Error, Result};
-use crate::json::{Object, RawJson, WireValue};
+use crate::http::says_error;
+use crate::json::{Object, RawJson, WireValue, extension, is_same_json};
 use crate::message::{Block, Message, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse};
+use crate::model::end::{Built, End};
 use crate::model::{ChatResponse, StopReason, TokenCount, Usage};
 
+use super::assembly::broken;
 use super::failure;
 
 /// Reads the body of a successful, unstreamed answer.
 ///
 /// # Errors
 /// `E_LLM_DECODE` if the body is not a JSON object with a list `content`; the provider's error if the body is
-/// one.
+/// one; `E_LLM_STOP_REASON` or `E_LLM_TRUNCATED` if the message has no end.
 ///
 /// ```
 /// use agentgraph_llm::{StopReason, anthropic};
@@ -31,12 +34,12 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
     };
     let mut usage = WireUsage::default();
     usage.update(fields.take_as("usage").unwrap_or_default());
-    let mut response =
-        ResponseHead::take(&mut fields).into_response(content.into_iter().map(|raw| block(raw.0)));
+    let blocks = content.into_iter().map(|raw| block(raw.0)).collect::<Result<Vec<_>>>()?;
+    let mut response = ResponseHead::take(&mut fields).into_response(blocks);
     usage.add_to(&mut response);
-    response.stop = stop_reason(fields.take_as("stop_reason"));
+    let end = end(fields.take("stop_reason"));
     keep_rest(&mut response, fields);
-    Ok(response)
+    Built { response, end }.into_response()
 }
 
 /// Reads the body of an answer with the number of tokens of a request.
@@ -70,9 +73,9 @@ impl ResponseHead {
         ResponseHead { id: text("id"), model: text("model") }
     }
 
-    pub(super) fn into_response(self, content: impl Iterator<Item = Block>) -> ChatResponse {
+    pub(super) fn into_response(self, content: impl IntoIterator<Item = Block>) -> ChatResponse {
         let message = Message::new(Role::Assistant, content);
-        let response = ChatResponse::new(message, StopReason::Other(String::new()));
+        let response = ChatResponse::new(message, StopReason::EndTurn);
         response.with_model(self.model).with_response_id(self.id)
     }
 }
@@ -91,6 +94,7 @@ fn parse_answer(body: &[u8]) -> Result<Object> {
     let fields = parse_object(body)?;
     match fields.get_as::<String>("type").as_deref() {
         Some("error") => Err(failure::from_event(&fields)),
+        _ if says_error(&fields) => Err(failure::from_event(&fields)),
         _ => Ok(fields),
     }
 }
@@ -110,8 +114,40 @@ pub(super) fn undecodable(what: &str, body: &[u8]) -> Error {
 }
 
 /// Decodes a block if it has a known type and the fields of that type, and keeps it raw otherwise.
-pub(super) fn block(raw: RawJson) -> Block {
-    known_block(&raw).unwrap_or(Block::Unknown(raw))
+///
+/// # Errors
+/// If a text of it is half a character, which nothing could keep.
+pub(super) fn block(raw: RawJson) -> Result<Block> {
+    match known_block(&raw) {
+        Some(block) => Ok(block),
+        None if has_half_a_character(&raw) => Err(broken("half of a UTF-16 pair without its other half")),
+        None => Ok(Block::Unknown(raw)),
+    }
+}
+
+/// Whether a block is the same as its whole view, as far as that goes.
+pub(super) fn is_same(known: &Block, raw: &RawJson) -> Result<bool> {
+    Ok(match (known, &block(raw.clone())?) {
+        (Block::Text(known), Block::Text(whole)) => extension(&known.text, &whole.text) == Ok(""),
+        (Block::Thinking(known), Block::Thinking(whole)) => {
+            extension(&known.thinking, &whole.thinking) == Ok("")
+        }
+        (Block::ToolUse(known), Block::ToolUse(whole)) => {
+            let (text, whole_text) = (known.input.text(), whole.input.text());
+            known.id == whole.id
+                && known.name == whole.name
+                && (whole_text == "{}" || text == whole_text || is_same_json(text, whole_text))
+        }
+        (known, whole) => std::mem::discriminant(known) == std::mem::discriminant(whole),
+    })
+}
+
+fn has_half_a_character(raw: &RawJson) -> bool {
+    let texts = ["text", "thinking", "name", "id", "data", "signature"];
+    Object::parse(raw.get()).is_ok_and(|fields| {
+        let is_half = |value: &RawJson| value.is_string() && value.parse::<String>().is_err();
+        texts.iter().any(|name| fields.get(name).is_some_and(is_half))
+    })
 }
 
 fn known_block(raw: &RawJson) -> Option<Block> {
@@ -139,16 +175,54 @@ fn known_block(raw: &RawJson) -> Option<Block> {
     Some(block)
 }
 
-pub(super) fn stop_reason(reason: Option<String>) -> StopReason {
-    match reason.as_deref() {
-        Some("end_turn") => StopReason::EndTurn,
-        Some("max_tokens") => StopReason::MaxTokens,
-        Some("stop_sequence") => StopReason::StopSequence,
-        Some("tool_use") => StopReason::ToolUse,
-        Some("pause_turn") => StopReason::PauseTurn,
-        Some("refusal") => StopReason::Refusal,
-        Some("model_context_window_exceeded") => StopReason::ContextWindowExceeded,
-        _ => StopReason::Other(reason.unwrap_or_default()),
+/// The reasons to stop of the Messages API.
+enum WireStop {
+    EndTurn,
+    MaxTokens,
+    StopSequence,
+    ToolUse,
+    PauseTurn,
+    /// The server shortened the conversation: it goes on like a paused turn.
+    Compaction,
+    Refusal,
+    ContextWindow,
+    Unknown,
+}
+
+impl WireStop {
+    fn parse(word: &str) -> Self {
+        match word {
+            "end_turn" => WireStop::EndTurn,
+            "max_tokens" => WireStop::MaxTokens,
+            "stop_sequence" => WireStop::StopSequence,
+            "tool_use" => WireStop::ToolUse,
+            "pause_turn" => WireStop::PauseTurn,
+            "compaction" => WireStop::Compaction,
+            "refusal" => WireStop::Refusal,
+            "model_context_window_exceeded" => WireStop::ContextWindow,
+            _ => WireStop::Unknown,
+        }
+    }
+}
+
+pub(super) fn end(reason: Option<RawJson>) -> End {
+    match reason.filter(|raw| !raw.is_blank()) {
+        Some(raw) => end_of_word(&raw.parse::<String>().unwrap_or_else(|_| raw.get().to_owned())),
+        None => End::Missing,
+    }
+}
+
+/// The end that a reason to stop is.
+pub(crate) fn end_of_word(word: &str) -> End {
+    match WireStop::parse(word) {
+        WireStop::EndTurn => End::Stop(StopReason::EndTurn),
+        WireStop::MaxTokens => End::Stop(StopReason::MaxTokens),
+        WireStop::StopSequence => End::Stop(StopReason::StopSequence),
+        WireStop::ToolUse => End::Stop(StopReason::ToolUse),
+        WireStop::PauseTurn | WireStop::Compaction => End::Stop(StopReason::PauseTurn),
+        WireStop::Refusal => End::Stop(StopReason::Refusal),
+        WireStop::ContextWindow => End::Stop(StopReason::ContextWindowExceeded),
+        WireStop::Unknown => End::unknown(word),
     }
 }
 
@@ -157,13 +231,8 @@ pub(super) fn stop_reason(reason: Option<String>) -> StopReason {
 pub(super) struct WireUsage(Object);
 
 impl WireUsage {
-    /// Later counts of a stream are totals, so they replace earlier ones; absent counts stay.
     pub(super) fn update(&mut self, fields: Object) {
-        for (name, value) in fields.iter() {
-            if value.get() != "null" || self.0.get(name).is_none() {
-                self.0.set(name, value.clone());
-            }
-        }
+        self.0.update_counts(fields);
     }
 
     pub(super) fn add_to(self, response: &mut ChatResponse) {

@@ -3,10 +3,8 @@
 use reqwest::header::HeaderMap;
 
 use crate::error::{Code, Error};
+use crate::http::refusal::{self, MAX_MESSAGE};
 use crate::json::Object;
-
-/// A longer message of a provider is cut.
-const MAX_MESSAGE: usize = 500;
 
 /// Values of `error.details.error_code` that identify a billing error, whatever the status. Billing errors
 /// are not retryable.
@@ -84,18 +82,9 @@ impl Detail {
 fn code_of_status(status: u16, detail: &Detail) -> Code {
     match status {
         400 if detail.says(&TOO_LARGE) => Code::TooLarge,
-        401 => Code::Auth,
-        402 => Code::Billing,
-        403 => Code::Permission,
-        404 => Code::NotFound,
-        408 | 504 => Code::Timeout,
-        409 => Code::Conflict,
-        413 => Code::TooLarge,
-        429 => Code::RateLimited,
-        529 => Code::Overloaded,
         500.. if detail.kind == "overloaded_error" => Code::Overloaded,
-        500.. => Code::Server,
-        _ => Code::BadRequest,
+        503 => Code::Server,
+        _ => refusal::code_of_status(status),
     }
 }
 
@@ -115,30 +104,6 @@ fn code_of_kind(detail: &Detail) -> Code {
 }
 
 fn error(code: Code, detail: &Detail) -> Error {
-    let what = advice(code);
     let Detail { kind, cause, message } = detail;
-    let said = [kind, cause, message].map(String::as_str).into_iter().filter(|part| !part.is_empty());
-    let said = said.collect::<Vec<_>>().join(": ");
-    let said = if said.is_empty() { said } else { format!("; the server says: {said}") };
-    Error::new(code, format!("{what}{said}"))
-}
-
-fn advice(code: Code) -> &'static str {
-    match code {
-        Code::Auth => "the API key was refused: check ANTHROPIC_API_KEY or `api_key(..)`",
-        Code::Permission => "the API key may not do this: ask its owner for access, or use another model",
-        Code::Billing => {
-            "the account has no credit left or reached its spend limit: settle that in the console"
-        }
-        Code::NotFound => {
-            "the server does not know the model or the path: check the model name and the base URL"
-        }
-        Code::TooLarge => "the request is too large: send fewer or shorter messages",
-        Code::RateLimited => "too many requests: wait, or ask for a higher limit",
-        Code::Overloaded => "the provider is overloaded: try again later",
-        Code::Timeout => "the provider ran out of time: try again, or ask for less",
-        Code::Conflict => "the request collided with another one: try again",
-        Code::Server => "the provider failed: try again later",
-        _ => "the request was refused: it has to be changed",
-    }
+    refusal::error(code, "ANTHROPIC_API_KEY", [kind, cause, message].map(String::as_str))
 }

@@ -6,42 +6,35 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Result;
-use crate::http::{Answer, Decoder, Feed};
+use crate::error::{Error, Result};
+use crate::http::{Answer, says_error, stream_decoder};
 use crate::json::{Object, WireValue};
 use crate::message::Block;
-use crate::model::{ChatEvent, ChatResponse, StopReason};
+use crate::model::end::{Built, End};
+use crate::model::{ChatEvent, ChatResponse};
 
 use super::assembly::{Assembly, broken};
 use super::decode::{self, ResponseHead, WireUsage};
 use super::failure;
 
-/// Turns the bytes of a streamed response into events, without I/O. [`push`](Self::push) adds bytes,
-/// [`next_event`](Self::next_event) returns events, and [`end`](Self::end) ends the input.
-///
-/// ```
-/// use agentgraph_llm::{ChatEvent, anthropic::StreamDecoder};
-///
-/// let mut decoder = StreamDecoder::new();
-/// decoder.push(b"data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n");
-/// decoder.push(b"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"te");
-/// assert!(decoder.next_event().is_none());
-/// decoder.push(b"xt\":\"Hi\"}}\n\n");
-/// assert!(matches!(decoder.next_event(), Some(Ok(ChatEvent::TextDelta { text, .. })) if text == "Hi"));
-/// decoder.end();                                                // without `message_stop`: cut
-/// assert_eq!(decoder.next_event().unwrap().unwrap_err().code().as_str(), "E_LLM_TRUNCATED");
-/// assert!(decoder.next_event().is_none());
-/// ```
-#[derive(Debug)]
-pub struct StreamDecoder(Feed<PartialResponse>);
-
-#[derive(Debug, Default)]
-pub(crate) struct PartialResponse {
-    head: ResponseHead,
-    rest: Object,
-    blocks: BTreeMap<usize, Slot>,
-    usage: WireUsage,
-    stop: Option<String>,
+stream_decoder! {
+    /// Turns the bytes of a streamed response into events, without I/O. [`push`](Self::push) adds bytes,
+    /// [`next_event`](Self::next_event) returns events, and [`end`](Self::end) ends the input.
+    ///
+    /// ```
+    /// use agentgraph_llm::{ChatEvent, anthropic::StreamDecoder};
+    ///
+    /// let mut decoder = StreamDecoder::new();
+    /// decoder.push(b"data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n");
+    /// decoder.push(b"data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"te");
+    /// assert!(decoder.next_event().is_none());
+    /// decoder.push(b"xt\":\"Hi\"}}\n\n");
+    /// assert!(matches!(decoder.next_event(), Some(Ok(ChatEvent::TextDelta { text, .. })) if text == "Hi"));
+    /// decoder.end();                                                // without `message_stop`: cut
+    /// assert_eq!(decoder.next_event().unwrap().unwrap_err().code().as_str(), "E_LLM_TRUNCATED");
+    /// assert!(decoder.next_event().is_none());
+    /// ```
+    pub struct StreamDecoder(PartialResponse);
 }
 
 impl Default for StreamDecoder {
@@ -53,54 +46,49 @@ impl Default for StreamDecoder {
 impl StreamDecoder {
     /// A decoder of one response.
     pub fn new() -> Self {
-        StreamDecoder(Feed::new(PartialResponse::default()))
-    }
-
-    /// Adds bytes, split at any place. Bytes after the last event are ignored. An event of more than 32 MiB
-    /// and a response of more than 64 MiB are `E_LLM_DECODE`.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.0.push(bytes);
-    }
-
-    /// Ends the input. Without the stream's last event this is `E_LLM_TRUNCATED`.
-    pub fn end(&mut self) {
-        self.0.end();
-    }
-
-    /// The next complete event. The last one is [`ChatEvent::Finished`] or an error.
-    pub fn next_event(&mut self) -> Option<Result<ChatEvent>> {
-        self.0.next_event()
+        StreamDecoder(crate::http::Feed::new(PartialResponse::default()))
     }
 }
 
-impl Decoder for StreamDecoder {
-    type Answer = PartialResponse;
+#[derive(Debug, Default)]
+pub(crate) struct PartialResponse {
+    head: ResponseHead,
+    rest: Object,
+    blocks: BTreeMap<usize, Slot>,
+    usage: WireUsage,
+    end: End,
+}
 
-    fn feed(&mut self) -> &mut Feed<PartialResponse> {
-        &mut self.0
+impl Answer for PartialResponse {
+    fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<bool> {
+        let event = decode::parse_object(data)?;
+        if says_error(&event) {
+            return Err(failure::from_event(&event));
+        }
+        self.take_event(event, out)
+    }
+
+    fn build(mut self, out: &mut Vec<ChatEvent>) -> Result<Built> {
+        for index in self.blocks.keys().copied().collect::<Vec<_>>() {
+            out.extend(self.close_block(index)?);
+        }
+        let blocks = self.blocks.into_values().filter_map(|slot| match slot {
+            Slot::Closed(block) => Some(block),
+            Slot::Open(_) => None,
+        });
+        let mut response = self.head.into_response(blocks);
+        self.usage.add_to(&mut response);
+        decode::keep_rest(&mut response, self.rest);
+        Ok(Built { response, end: self.end })
     }
 
     fn whole(&self, body: &[u8]) -> Result<ChatResponse> {
         decode::decode(body)
     }
-}
 
-impl Answer for PartialResponse {
-    fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<Option<ChatResponse>> {
-        match self.take_event(decode::parse_object(data)?, out)? {
-            Progress::More => Ok(None),
-            Progress::Finish => std::mem::take(self).finish(out).map(Some),
-        }
+    fn refusal(fields: &Object) -> Error {
+        failure::from_event(fields)
     }
-
-    fn end(&mut self, _: &mut Vec<ChatEvent>) -> Result<Option<ChatResponse>> {
-        Ok(None)
-    }
-}
-
-enum Progress {
-    More,
-    Finish,
 }
 
 /// A block of the response.
@@ -111,18 +99,21 @@ enum Slot {
 }
 
 impl PartialResponse {
-    fn take_event(&mut self, mut event: Object, events: &mut Vec<ChatEvent>) -> Result<Progress> {
+    fn take_event(&mut self, mut event: Object, events: &mut Vec<ChatEvent>) -> Result<bool> {
         match event.get_as::<String>("type").unwrap_or_default().as_str() {
             "message_start" => self.start(event.take_as("message").unwrap_or_default())?,
             "content_block_start" => events.extend(self.start_block(&event)?),
             "content_block_delta" => events.extend(self.extend_block(&event)?),
-            "content_block_stop" => events.extend(self.close_block(index(&event)?)?),
-            "message_delta" => self.update(event),
-            "message_stop" => return Ok(Progress::Finish),
+            "content_block_stop" => events.extend(self.stop_block(&event)?),
+            "message_delta" => self.update(event)?,
+            "message_stop" => {
+                self.stop(event.take_as("message").unwrap_or_default(), events)?;
+                return Ok(true);
+            }
             "error" => return Err(failure::from_event(&event)),
             _ => {}
         }
-        Ok(Progress::More)
+        Ok(false)
     }
 
     fn start(&mut self, mut message: Object) -> Result<()> {
@@ -134,9 +125,51 @@ impl PartialResponse {
         for (index, raw) in content.into_iter().enumerate() {
             self.blocks.insert(index, Slot::Open(Assembly::new(&raw.0)?));
         }
-        self.stop = message.take_as("stop_reason");
+        self.take_end(&mut message);
         self.rest = message;
         Ok(())
+    }
+
+    fn take_end(&mut self, fields: &mut Object) {
+        self.end = std::mem::take(&mut self.end).or_worse(decode::end(fields.take("stop_reason")));
+    }
+
+    /// Takes the whole message, which some gateways add to the end of a stream.
+    fn stop(&mut self, mut message: Object, events: &mut Vec<ChatEvent>) -> Result<()> {
+        for (index, raw) in
+            message.take_as::<Vec<WireValue>>("content").unwrap_or_default().iter().enumerate()
+        {
+            match self.blocks.get_mut(&index) {
+                Some(Slot::Open(block)) => events.extend(block.join(index, &raw.0)?),
+                Some(Slot::Closed(block)) if decode::is_same(block, &raw.0)? => {}
+                Some(Slot::Closed(_)) => {
+                    return Err(broken(&format!("two views of block {index} that differ")));
+                }
+                None => {
+                    let block = Assembly::new(&raw.0)?;
+                    events.extend(block.started(index));
+                    self.blocks.insert(index, Slot::Open(block));
+                }
+            }
+        }
+        if let Some(usage) = message.take_as::<Object>("usage") {
+            self.usage.update(usage);
+        }
+        self.take_end(&mut message);
+        Ok(())
+    }
+
+    /// Ends a block, which some gateways repeat as a whole.
+    fn stop_block(&mut self, event: &Object) -> Result<Vec<ChatEvent>> {
+        let index = index(event)?;
+        let mut events = Vec::new();
+        if let (Some(Slot::Open(block)), Some(raw)) =
+            (self.blocks.get_mut(&index), event.get("content_block").filter(|raw| raw.is_object()))
+        {
+            events.extend(block.join(index, raw)?);
+        }
+        events.extend(self.close_block(index)?);
+        Ok(events)
     }
 
     fn start_block(&mut self, event: &Object) -> Result<Option<ChatEvent>> {
@@ -180,34 +213,21 @@ impl PartialResponse {
         Ok(event)
     }
 
-    fn update(&mut self, mut event: Object) {
+    fn update(&mut self, mut event: Object) -> Result<()> {
         if let Some(usage) = event.get_as::<Object>("usage") {
             self.usage.update(usage);
         }
         let mut delta = event.take_as::<Object>("delta").unwrap_or_default();
-        self.stop = delta.take_as("stop_reason").or(self.stop.take());
+        if says_error(&delta) {
+            return Err(failure::from_event(&delta));
+        }
+        self.take_end(&mut delta);
+        self.take_end(&mut event);
         let news = event.iter().filter(|(name, _)| !matches!(*name, "type" | "usage"));
-        for (name, value) in delta.iter().chain(news) {
+        for (name, value) in delta.iter().chain(news).filter(|(_, value)| !value.is_blank()) {
             self.rest.set(name, value.clone());
         }
-    }
-
-    fn finish(mut self, events: &mut Vec<ChatEvent>) -> Result<ChatResponse> {
-        for index in self.blocks.keys().copied().collect::<Vec<_>>() {
-            events.extend(self.close_block(index)?);
-        }
-        let blocks = self.blocks.into_values().filter_map(|slot| match slot {
-            Slot::Closed(block) => Some(block),
-            Slot::Open(_) => None,
-        });
-        let mut response = self.head.into_response(blocks);
-        self.usage.add_to(&mut response);
-        response.stop = match self.stop {
-            Some(reason) => decode::stop_reason(Some(reason)),
-            None => StopReason::Other(String::new()),
-        };
-        decode::keep_rest(&mut response, self.rest);
-        Ok(response)
+        Ok(())
     }
 }
 

@@ -7,13 +7,13 @@ use super::arguments::Arguments;
 use super::decode::broken;
 use super::{MADE_ID, answer};
 use crate::error::Result;
-use crate::json::{Extra, Object, RawJson, TextPieces, WireValue};
+use crate::json::{Extra, Object, RawJson, TextPieces, WireValue, is_same_json};
 use crate::message::{Block, Media, MediaSource, MessageIds, TextBlock, Thinking, ToolInput, ToolUse};
 use crate::model::ChatEvent;
 
 const SIGNATURE: &str = "thoughtSignature";
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Content {
     blocks: Vec<Piece>,
     ids: MessageIds,
@@ -90,6 +90,11 @@ impl Content {
         let will_continue = call.take_as("willContinue").unwrap_or(false);
         let partial = call.take("partialArgs").filter(|partial| partial.get() != "null");
         if let Some(name) = name {
+            if let Some(known) = id.as_deref().and_then(|id| self.call(id)) {
+                let whole = args.as_ref().map_or("{}", RawJson::get);
+                let is_same = known.name == name && is_same_json(known.input.text(), whole);
+                return if is_same { Ok(()) } else { Err(broken("two function calls with one id")) };
+            }
             let id = id.unwrap_or_else(|| format!("{MADE_ID}{}", self.ids.next_id()));
             events.push(ChatEvent::ToolUseStarted {
                 index: self.blocks.len(),
@@ -126,6 +131,15 @@ impl Content {
             self.blocks[index] = Piece::Whole(call);
         }
         Ok(())
+    }
+
+    /// The call with this id.
+    fn call(&self, id: &str) -> Option<&ToolUse> {
+        self.blocks.iter().find_map(|piece| match piece {
+            Piece::Whole(block) => block.as_tool_use().filter(|call| call.id == id),
+            Piece::Call(call, _) => Some(call).filter(|call| call.id == id),
+            Piece::Text(_) => None,
+        })
     }
 
     fn push_whole(&mut self, block: Block, events: &mut Vec<ChatEvent>) {

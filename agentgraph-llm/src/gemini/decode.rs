@@ -1,17 +1,18 @@
 //! A whole response of `generateContent`.
 
-use super::answer::Answer;
+use super::answer::PartialResponse;
 use crate::error::{Code, Error, Result};
+use crate::http::Answer;
 use crate::json::{Object, WireValue};
 use crate::message::MessageIds;
-use crate::model::stream::truncated;
+use crate::model::end::Built;
 use crate::model::{ChatResponse, TokenCount};
 
 /// Decodes the body of a response, also one that holds the chunks of a stream as an array.
 ///
 /// # Errors
-/// `E_LLM_DECODE` if the body is not a response; `E_LLM_TRUNCATED` if an array of chunks ends without a
-/// reason; the provider's error if the body is one.
+/// `E_LLM_DECODE` if the body is not a response; `E_LLM_TRUNCATED` if it has no reason to finish, and
+/// `E_LLM_STOP_REASON` if that is no end; the provider's error if the body is one.
 ///
 /// ```
 /// use agentgraph_llm::{StopReason, gemini};
@@ -31,7 +32,7 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
 /// Calls without an id get one of `ids`.
 pub(super) fn whole(body: &[u8], ids: &MessageIds) -> Result<ChatResponse> {
     let text = text(body)?;
-    let mut answer = Answer::new(ids.clone());
+    let mut answer = PartialResponse::new(ids.clone());
     let mut events = Vec::new();
     if text.trim_start().starts_with('[') {
         let chunks: Vec<WireValue> =
@@ -40,9 +41,9 @@ pub(super) fn whole(body: &[u8], ids: &MessageIds) -> Result<ChatResponse> {
             return Err(undecodable("it is an empty list", body.len()));
         }
         for chunk in &chunks {
-            answer.take(object(chunk.0.get())?, &mut events)?;
+            answer.add(object(chunk.0.get())?, &mut events)?;
         }
-        return if answer.is_complete() { answer.finish() } else { Err(truncated()) };
+        return answer.build(&mut events).and_then(Built::into_response);
     }
     let fields = object(text)?;
     let is_answer = ["candidates", "promptFeedback", "usageMetadata", "error"]
@@ -51,8 +52,8 @@ pub(super) fn whole(body: &[u8], ids: &MessageIds) -> Result<ChatResponse> {
     if !is_answer {
         return Err(undecodable("it has no candidates", body.len()));
     }
-    answer.take(fields, &mut events)?;
-    answer.finish()
+    answer.add(fields, &mut events)?;
+    answer.build(&mut events).and_then(Built::into_response)
 }
 
 /// Reads the body of an answer with the number of tokens of a request.

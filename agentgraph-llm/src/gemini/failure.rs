@@ -5,10 +5,8 @@ use std::time::Duration;
 use reqwest::header::HeaderMap;
 
 use crate::error::{Code, Error};
+use crate::http::refusal::{self, MAX_MESSAGE};
 use crate::json::{Object, RawJson, WireValue};
-
-/// A longer message of a provider is cut.
-const MAX_MESSAGE: usize = 500;
 
 /// Phrases that identify a billing error. The message of every used-up quota mentions "billing details", so
 /// that word alone says nothing.
@@ -82,14 +80,7 @@ impl Detail {
 
     fn error(&self, status: Option<u16>) -> Error {
         let code = self.kind(status);
-        let Detail { status: name, message, .. } = self;
-        let said = match (name.as_str(), message.as_str()) {
-            ("", "") => String::new(),
-            ("", message) => format!("; the server says: {message}"),
-            (name, "") => format!("; the server says: {name}"),
-            (name, message) => format!("; the server says: {name}: {message}"),
-        };
-        let error = Error::new(code, format!("{}{said}", advice(code)));
+        let error = refusal::error(code, "GEMINI_API_KEY", [&*self.status, &*self.message]);
         match self.retry_delay {
             Some(wait) => error.with_retry_after(wait),
             None => error,
@@ -121,7 +112,7 @@ impl Detail {
             ("UNAVAILABLE", _) => Code::Overloaded,
             ("DEADLINE_EXCEEDED" | "CANCELLED", _) => Code::Timeout,
             ("INTERNAL" | "UNKNOWN" | "DATA_LOSS", _) => Code::Server,
-            _ => code_of_status(status.or(self.code).unwrap_or(500)),
+            _ => refusal::code_of_status(status.or(self.code).unwrap_or(500)),
         }
     }
 
@@ -145,40 +136,4 @@ fn is_of_the_day(violation: &RawJson) -> bool {
 fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.trim().strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
-}
-
-fn code_of_status(status: u16) -> Code {
-    match status {
-        401 => Code::Auth,
-        402 => Code::Billing,
-        403 => Code::Permission,
-        404 => Code::NotFound,
-        408 | 499 | 504 => Code::Timeout,
-        409 => Code::Conflict,
-        413 => Code::TooLarge,
-        429 => Code::RateLimited,
-        503 => Code::Overloaded,
-        500.. => Code::Server,
-        _ => Code::BadRequest,
-    }
-}
-
-fn advice(code: Code) -> &'static str {
-    match code {
-        Code::Auth => "the API key was refused: check GEMINI_API_KEY or `api_key(..)`",
-        Code::Permission => "the API key may not do this: ask its owner for access, or use another model",
-        Code::Billing => {
-            "the quota of the day or the credit is used up: wait for the next day, or check the plan"
-        }
-        Code::NotFound => {
-            "the server does not know the model or the path: check the model name and the base URL"
-        }
-        Code::TooLarge => "the request is too large: send fewer or shorter messages",
-        Code::RateLimited => "too many requests: wait, or ask for a higher limit",
-        Code::Overloaded => "the provider is overloaded: try again later",
-        Code::Timeout => "the provider ran out of time: try again, or ask for less",
-        Code::Conflict => "the request collided with another one: try again",
-        Code::Server => "the provider failed: try again later",
-        _ => "the request was refused: it has to be changed",
-    }
 }

@@ -3,15 +3,13 @@
 use crate::json::{Object, RawJson};
 use crate::model::Usage;
 
-/// The counts of a response. A stream repeats them; the last ones count, and absent ones stay.
+/// The counts of a response, which a stream repeats.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WireUsage(Object);
 
 impl WireUsage {
-    pub(super) fn update(&mut self, counts: &Object) {
-        for (name, value) in counts.iter() {
-            self.0.set(name, value.clone());
-        }
+    pub(super) fn update(&mut self, counts: Object) {
+        self.0.update_counts(counts);
     }
 
     pub(super) fn raw(&self) -> Option<RawJson> {

@@ -13,6 +13,7 @@ use super::key::{KeyHeader, SentKey};
 use super::{Clock, Decoder, Dialect, MAX_BODY, Policy, Timeouts, base_url, chain, retry};
 use crate::error::{Code, Error, Result};
 use crate::message::MessageIds;
+use crate::model::end::unless_empty;
 use crate::model::{ChatRequest, ChatStream, ModelInfo, TokenCount};
 use crate::telemetry::ChatTrace;
 
@@ -30,12 +31,12 @@ pub(crate) struct Endpoint {
 }
 
 /// The request of a message.
-pub(crate) struct Call<'a> {
+pub(crate) struct Call {
     pub(crate) url: Url,
     pub(crate) body: String,
     pub(crate) info: ModelInfo,
     /// The request that `body` is made of, for the span.
-    pub(crate) request: &'a ChatRequest,
+    pub(crate) request: ChatRequest,
 }
 
 impl Endpoint {
@@ -78,17 +79,32 @@ impl Endpoint {
     }
 
     /// Requests a message. It returns after the first event. A failure before that is retried like any other;
-    /// a failure after it ends the stream, because events that were shown cannot be taken back.
+    /// a failure after it ends the stream, because events that were shown cannot be taken back. An answer
+    /// without content is asked for once more.
     ///
     /// The response gets its message id, its origin, the id of the request and the rate limits here, and the
     /// call has its span.
     pub(crate) async fn stream<D: Decoder>(
         self: &Arc<Self>,
-        call: Call<'_>,
-        decoder: impl Fn() -> D,
+        call: Call,
+        decoder: impl Fn() -> D + Send + Sync + 'static,
     ) -> Result<ChatStream> {
-        let trace = ChatTrace::begin(call.info.clone(), call.request);
-        match self.begin_stream(&call, &trace, decoder).instrument(trace.span().clone()).await {
+        let stream = self.stream_once(&call, &decoder).await?;
+        // A stop sequence at the beginning leaves nothing, and not every wire says that it was one.
+        if !call.request.stop.is_empty() {
+            return Ok(stream);
+        }
+        let endpoint = Arc::clone(self);
+        Ok(unless_empty(stream, move || async move { endpoint.stream_once(&call, &decoder).await }))
+    }
+
+    async fn stream_once<D: Decoder>(
+        self: &Arc<Self>,
+        call: &Call,
+        decoder: &(impl Fn() -> D + Sync),
+    ) -> Result<ChatStream> {
+        let trace = ChatTrace::begin(call.info.clone(), &call.request);
+        match self.begin_stream(call, &trace, decoder).instrument(trace.span().clone()).await {
             Ok(events) => {
                 trace.record_first_piece();
                 Ok(events.into_stream(trace))
@@ -102,7 +118,7 @@ impl Endpoint {
 
     async fn begin_stream<D: Decoder>(
         self: &Arc<Self>,
-        call: &Call<'_>,
+        call: &Call,
         trace: &ChatTrace,
         decoder: impl Fn() -> D,
     ) -> Result<Events<D>> {
@@ -136,14 +152,14 @@ impl Endpoint {
 
     async fn try_stream<D: Decoder>(
         self: &Arc<Self>,
-        call: &Call<'_>,
+        call: &Call,
         trace: &ChatTrace,
         decoder: D,
     ) -> Result<Events<D>> {
         let deadline = self.deadline();
         let opened = async {
             let signed = self.sign().await?;
-            trace.record_request(call.request, &signed.key);
+            trace.record_request(&call.request, &signed.key);
             self.open(&call.url, &call.body, signed).await
         };
         let opened = self.in_time(deadline, opened).await?;

@@ -85,7 +85,7 @@ impl<D: Decoder> Events<D> {
         let endpoint = &self.endpoint;
         let rest = endpoint.read_after(begun, &mut self.opened.response);
         let body = endpoint.in_time(deadline, rest).await;
-        match body.and_then(|body| self.decoder.whole(&body)) {
+        match body.and_then(|body| self.decoder.feed().whole(&body)) {
             Ok(mut response) => {
                 self.complete(&mut response);
                 Ok(events_of(&response).into())
@@ -106,7 +106,10 @@ impl<D: Decoder> Events<D> {
                 None => match self.read_piece().await {
                     Ok(Some(piece)) => self.decoder.feed().push(piece.as_ref()),
                     Ok(None) => self.decoder.feed().end(),
-                    Err(error) => return Err(self.complete_error(error)),
+                    Err(error) => {
+                        let error = self.decoder.feed().break_off(error);
+                        return Err(self.complete_error(error));
+                    }
                 },
             }
         }

@@ -20,7 +20,7 @@ impl<'de> Deserialize<'de> for WireValue {
 }
 
 /// An object in a wire format: fields in order, each value as raw text.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Object(Vec<(String, RawJson)>);
 
 impl Object {
@@ -61,6 +61,35 @@ impl Object {
         }
     }
 
+    /// Joins an earlier view of the same object: what it has and this one lacks is added. Objects are joined
+    /// by their fields, and of two lists the longer one counts.
+    pub(crate) fn complete_from(&mut self, earlier: Object) {
+        for (name, old) in earlier.0 {
+            match self.get(&name) {
+                None => self.0.push((name, old)),
+                Some(new) => {
+                    if let Some(joined) = joined(old, new) {
+                        self.set(&name, joined);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Updates counts, such as those of tokens, with later ones: totals replace, and what is missing, null
+    /// or zero stays as it was.
+    pub(crate) fn update_counts(&mut self, later: Object) {
+        for (name, value) in later.0 {
+            let inner = || Some((self.get_as::<Object>(&name)?, value.parse::<Object>().ok()?));
+            if let Some((mut old, new)) = inner() {
+                old.update_counts(new);
+                self.set(&name, old.to_json());
+            } else if !(value.is_blank() || matches!(value.get(), "0" | "0.0")) || self.get(&name).is_none() {
+                self.set(&name, value);
+            }
+        }
+    }
+
     pub(crate) fn with(mut self, name: &str, value: impl Into<RawJson>) -> Self {
         self.set(name, value);
         self
@@ -84,6 +113,23 @@ impl Object {
     pub(crate) fn to_json(&self) -> RawJson {
         RawJson::from_value(self).unwrap_or_else(|_| RawJson::empty_object())
     }
+}
+
+/// What replaces the newer of two views of a value, if the older one says more.
+fn joined(old: RawJson, new: &RawJson) -> Option<RawJson> {
+    if old.is_blank() || old == *new {
+        return None;
+    }
+    if new.is_blank() {
+        return Some(old);
+    }
+    if let (Ok(old), Ok(newer)) = (old.parse::<Object>(), new.parse::<Object>()) {
+        let mut all = newer.clone();
+        all.complete_from(old);
+        return (all != newer).then(|| all.to_json());
+    }
+    let length = |list: &RawJson| list.parse::<Vec<WireValue>>().ok().map(|items| items.len());
+    length(&old).zip(length(new)).is_some_and(|(old, new)| old > new).then_some(old)
 }
 
 impl Serialize for Object {

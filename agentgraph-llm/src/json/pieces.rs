@@ -17,11 +17,13 @@ pub(crate) struct TextPieces {
     high: Option<u16>,
 }
 
-/// A piece that is not a string, or half a character without its other half.
+/// Why a piece cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadPiece {
     NotAString,
     HalfACharacter,
+    /// A text that came twice, and differs.
+    Contradiction,
 }
 
 impl fmt::Display for BadPiece {
@@ -29,6 +31,7 @@ impl fmt::Display for BadPiece {
         out.write_str(match self {
             BadPiece::NotAString => "a delta that is not a string",
             BadPiece::HalfACharacter => "half of a UTF-16 pair without its other half",
+            BadPiece::Contradiction => "two views of one text that contradict each other",
         })
     }
 }

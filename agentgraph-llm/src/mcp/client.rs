@@ -1,6 +1,7 @@
 //! A connection to an MCP server.
 
 mod builder;
+mod startup;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

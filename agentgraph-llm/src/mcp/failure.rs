@@ -83,6 +83,16 @@ impl Server {
         Error::new(Code::Connection, message).with_retryable(false)
     }
 
+    /// The error of a server that does not answer the first request in time.
+    pub(super) fn not_started(&self, what: &str, limit: Duration) -> Error {
+        let message = format!(
+            "the MCP server `{}` did not {what} within {limit:?} after its start: check that it runs, or set a longer \
+             `connect_timeout(..)` if it has to be downloaded first",
+            self.name
+        );
+        Error::new(Code::Timeout, message)
+    }
+
     /// The error of a server that does not answer in time.
     pub(super) fn late(&self, what: &str, limit: Duration) -> Error {
         let message = format!(

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agentgraph::Ctx;
 use async_trait::async_trait;
+use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
-use crate::model::{ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, TokenCount, Usage};
+use crate::error::{Error, Result};
+use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount, Usage};
 
 /// The tokens of answers, by the name of the model that wrote them.
 ///
@@ -85,19 +86,27 @@ impl OpenBill {
         BilledModel { model: Arc::clone(model), bill: self.clone() }
     }
 
-    fn add(&self, info: &ModelInfo, response: &ChatResponse) {
-        // A model that asks others says by its answers' origin which one it was.
-        let model = response.message.origin.as_ref().map_or(&info.model, |origin| &origin.model);
-        self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(model, response.usage);
+    fn add(&self, info: &ModelInfo, event: Result<&ChatEvent, &Error>) {
+        let (model, usage) = match event {
+            // A model that asks others says by its answers' origin which one it was.
+            Ok(ChatEvent::Finished(response)) => {
+                let origin = response.message.origin.as_ref();
+                (origin.map_or(&info.model, |origin| &origin.model), response.usage)
+            }
+            Ok(_) => return,
+            Err(error) => (&info.model, error.usage()),
+        };
+        self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(model, usage);
         // The engine counts also what a failed node has used.
         if let Some(ctx) = &self.ctx {
-            ctx.spend("tokens", response.usage.total());
+            ctx.spend("tokens", usage.total());
         }
     }
 }
 
 /// A model whose answers are on the bill of an agent: see [`Turn::billed`](super::Turn::billed) and
-/// [`NextModel::billed`](super::NextModel::billed). An answer that breaks off is not: no usage is known.
+/// [`NextModel::billed`](super::NextModel::billed). Of an answer that breaks off, the tokens that the
+/// provider said before are on it, too.
 #[derive(Clone)]
 pub struct BilledModel {
     model: Arc<dyn ChatModel>,
@@ -112,11 +121,9 @@ impl ChatModel for BilledModel {
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
         let (bill, info) = (self.bill.clone(), self.info());
-        let stream = self.model.stream(request).await?;
-        Ok(stream.map_response(move |response| {
-            bill.add(&info, &response);
-            response
-        }))
+        let begun = self.model.stream(request).await;
+        let stream = begun.inspect_err(|error| bill.add(&info, Err(error)))?;
+        Ok(ChatStream::new(stream.inspect(move |event| bill.add(&info, event.as_ref()))))
     }
 
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {

@@ -26,7 +26,7 @@ use crate::model::{ChatModel, ChatStream};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agentgraph_llm::Result<()> {
 /// let first = ScriptedModel::new([Reply::error(Error::new(Code::Overloaded, "busy"))]);
-/// let fallback = ModelFallback::new([Arc::new(ScriptedModel::new(["hello"])) as Arc<dyn ChatModel>]);
+/// let fallback = ModelFallback::new([ScriptedModel::new(["hello"])]);
 ///
 /// let request = ModelRequest::new(Arc::new(first), ChatRequest::user("hi"));
 /// let stream = fallback.wrap_model(request, NextModel::direct()).await?;
@@ -41,8 +41,15 @@ pub struct ModelFallback {
 
 impl ModelFallback {
     /// Falls back to these models, in order.
-    pub fn new(models: impl IntoIterator<Item = Arc<dyn ChatModel>>) -> Self {
-        ModelFallback { models: models.into_iter().collect() }
+    pub fn new(models: impl IntoIterator<Item = impl ChatModel + 'static>) -> Self {
+        let models = models.into_iter().map(|model| Arc::new(model) as Arc<dyn ChatModel>);
+        ModelFallback { models: models.collect() }
+    }
+
+    /// Adds a model of another type, after the others.
+    pub fn or(self, model: impl ChatModel + 'static) -> Self {
+        let added: Arc<dyn ChatModel> = Arc::new(model);
+        ModelFallback { models: self.models.iter().cloned().chain([added]).collect() }
     }
 }
 

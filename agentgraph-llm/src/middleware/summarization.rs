@@ -27,23 +27,23 @@ pub enum Extent {
 
 /// Replaces the older part of a long conversation by a summary, which a model writes and the thread stores.
 /// The last messages stay as they are, byte for byte: thinking keeps its signature, and no call is separated
-/// from its result. System messages stay, too.
+/// from its result. System messages stay, too, and the task: the first message of the user.
 ///
 /// ```
 /// use agentgraph_llm::middleware::{Extent, Middleware, Summarization, Turn};
 /// use agentgraph_llm::prelude::*;
-/// use std::sync::Arc;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agentgraph_llm::Result<()> {
 /// let model = ScriptedModel::new(["They greeted each other."]);
-/// let summary = Summarization::new(Arc::new(model), Extent::Messages(3)).keep(Extent::Messages(1));
+/// let summary = Summarization::new(model, Extent::Messages(3)).keep(Extent::Messages(1));
 ///
 /// let said = ["Hi", "Hello", "How are you?"].map(Message::user);
 /// let mut turn = Turn::detached(summary.name(), said);
 /// summary.before_model(&mut turn).await?;
-/// assert!(turn.messages()[0].text().contains("They greeted each other."));
-/// assert_eq!(turn.messages()[1].text(), "How are you?");
+/// assert_eq!(turn.messages()[0].text(), "Hi");
+/// assert!(turn.messages()[1].text().contains("They greeted each other."));
+/// assert_eq!(turn.messages()[2].text(), "How are you?");
 /// # Ok(())
 /// # }
 /// ```
@@ -55,7 +55,11 @@ pub struct Summarization {
     trim: Option<u64>,
     window: Option<u64>,
     prompt: String,
+    keeps_task: bool,
 }
+
+/// The beginning of a summary.
+const SUMMARY: &str = "Summary of the conversation so far:\n\n";
 
 const PROMPT: &str = "\
 Summarise the conversation below for an assistant that continues it and cannot see it. Keep the user's goals and \
@@ -65,15 +69,23 @@ left to do. Leave out greetings and what was replaced later. Reply with the summ
 impl Summarization {
     /// Summarises with this model when a conversation has at least this extent; keeps the last 20 messages,
     /// and shows the model the last 4000 tokens of what is summarised.
-    pub fn new(model: Arc<dyn ChatModel>, trigger: Extent) -> Self {
+    pub fn new(model: impl ChatModel + 'static, trigger: Extent) -> Self {
         Summarization {
-            model,
+            model: Arc::new(model),
             triggers: vec![trigger],
             keep: Extent::Messages(20),
             trim: Some(4000),
             window: None,
             prompt: PROMPT.to_owned(),
+            keeps_task: true,
         }
+    }
+
+    /// Sets whether the first message of the user stays as it is (`true` if not set). Without it, the task is
+    /// in the summary only as far as the model writes it there.
+    pub fn keep_task(mut self, keeps: bool) -> Self {
+        self.keeps_task = keeps;
+        self
     }
 
     /// Summarises also when a conversation has this extent.
@@ -152,7 +164,7 @@ impl Summarization {
     async fn summarise(&self, turn: &Turn, old: &[Message]) -> Result<Message> {
         let text = format!("{}\n\n{}", self.prompt, transcript::of(old, self.trim));
         let response = turn.billed(&self.model).chat(ChatRequest::user(text)).await?;
-        Ok(Message::user(format!("Summary of the conversation so far:\n\n{}", response.message.text())))
+        Ok(Message::user(format!("{SUMMARY}{}", response.message.text())))
     }
 }
 
@@ -175,16 +187,28 @@ impl Middleware for Summarization {
             return Ok(Jump::Next);
         }
         let (old, kept) = turn.messages().split_at(self.cut(turn.messages())?);
-        let (instructions, old): (Vec<_>, Vec<_>) =
-            old.iter().cloned().partition(|message| message.role == Role::System);
-        if old.is_empty() {
+        let task = old.iter().find(|message| self.keeps_task && is_of_user(message)).cloned();
+        let is_task = |message: &Message| task.as_ref().is_some_and(|task| task.id == message.id);
+        let old = old.iter().filter(|message| !is_task(message)).cloned();
+        let (instructions, old): (Vec<_>, Vec<_>) = old.partition(|message| message.role == Role::System);
+        // A summary of nothing but a summary would be paid for in each round.
+        if old.iter().all(is_summary) {
             return Ok(Jump::Next);
         }
         let kept = kept.to_vec();
         let summary = self.summarise(turn, &old).await?;
-        turn.set_messages(instructions.into_iter().chain([summary]).chain(kept));
+        turn.set_messages(instructions.into_iter().chain(task).chain([summary]).chain(kept));
         Ok(Jump::Next)
     }
+}
+
+/// Whether a person wrote it: neither results of tools nor a summary.
+fn is_of_user(message: &Message) -> bool {
+    message.role == Role::User && message.results().next().is_none() && !is_summary(message)
+}
+
+fn is_summary(message: &Message) -> bool {
+    message.role == Role::User && message.text().starts_with(SUMMARY)
 }
 
 impl fmt::Debug for Summarization {

@@ -31,7 +31,7 @@ use crate::tool::ToolSpec;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agentgraph_llm::Result<()> {
 /// let small = ScriptedModel::new([Reply::tool_call("Selection", json!({"tools": ["weather"]}))]);
-/// let selector = ToolSelector::new(Arc::new(small), 1).always_include(["help"]);
+/// let selector = ToolSelector::new(small, 1).always_include(["help"]);
 ///
 /// let large = ScriptedModel::new(["sunny"]);
 /// let tools = ["weather", "mail", "help"].map(|name| ToolSpec::new(name, "", json!({"type": "object"})));
@@ -59,8 +59,13 @@ struct Selection {
 impl ToolSelector {
     /// Lets this model choose at most `max_tools` tools. If it fails, the run fails with its error; if its
     /// answer is no choice, with `E_LLM_ANSWER_REJECTED`.
-    pub fn new(model: Arc<dyn ChatModel>, max_tools: usize) -> Self {
-        ToolSelector { model, max_tools, always: BTreeSet::new(), on_failure: OnFailure::Error }
+    pub fn new(model: impl ChatModel + 'static, max_tools: usize) -> Self {
+        ToolSelector {
+            model: Arc::new(model),
+            max_tools,
+            always: BTreeSet::new(),
+            on_failure: OnFailure::Error,
+        }
     }
 
     /// Always shows these tools, beside the chosen ones.

@@ -73,7 +73,8 @@ impl ChatResponse {
     }
 }
 
-/// The reason for the end of a message. A reason without a name here is kept as text.
+/// The reason for the end of a message. Any other reason is an error, [`Code::StopReason`](crate::Code), and
+/// its message no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -92,8 +93,6 @@ pub enum StopReason {
     Refusal,
     /// The context window is full; the last block may be cut.
     ContextWindowExceeded,
-    /// Another reason, in the provider's words; empty if there was none.
-    Other(String),
 }
 
 impl StopReason {
@@ -103,7 +102,7 @@ impl StopReason {
     }
 
     /// The reason as one word.
-    pub fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             StopReason::EndTurn => "end_turn",
             StopReason::MaxTokens => "max_tokens",
@@ -112,7 +111,6 @@ impl StopReason {
             StopReason::PauseTurn => "pause_turn",
             StopReason::Refusal => "refusal",
             StopReason::ContextWindowExceeded => "model_context_window_exceeded",
-            StopReason::Other(reason) => reason,
         }
     }
 }

@@ -7,6 +7,7 @@ mod answer;
 mod calls;
 mod decode;
 mod encode;
+mod finish;
 mod messages;
 mod parts;
 mod stream;

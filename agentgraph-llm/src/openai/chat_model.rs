@@ -67,8 +67,9 @@ impl ChatModel for OpenAiChatModel {
         request.max_tokens = request.max_tokens.or(self.max_tokens);
         let body = encode(&self.info.model, &request, &self.profile, true).get().to_owned();
         let url = self.endpoint.url("chat/completions");
-        let call = Call { url, body, info: self.info(), request: &request };
-        self.endpoint.stream(call, || StreamDecoder::new(&self.profile)).await
+        let call = Call { url, body, info: self.info(), request };
+        let profile = Arc::clone(&self.profile);
+        self.endpoint.stream(call, move || StreamDecoder::new(&profile)).await
     }
 
     /// The number that the server counts, if the profile has a path for it and the server knows the path.

@@ -3,10 +3,8 @@
 use reqwest::header::HeaderMap;
 
 use crate::error::{Code, Error};
-use crate::json::{Object, RawJson};
-
-/// A longer message of a provider is cut.
-const MAX_MESSAGE: usize = 500;
+use crate::http::refusal::{self, MAX_MESSAGE};
+use crate::json::Object;
 
 /// The error of an unsuccessful HTTP response.
 pub(super) fn from_status(status: u16, _: &HeaderMap, body: &[u8]) -> Error {
@@ -26,11 +24,9 @@ pub(super) fn from_event(fields: &Object) -> Error {
     error(code.unwrap_or(Code::Server), &detail)
 }
 
-/// Whether the field says that something failed: `null`, `""` and `{}` do not.
+/// Whether an object says that something failed.
 pub(super) fn says_error(fields: &Object) -> bool {
-    let is_empty = |value: &RawJson| matches!(value.get(), "null" | "\"\"" | "{}" | "false");
-    fields.get("error").is_some_and(|error| !is_empty(error))
-        || fields.get_as::<String>("object").as_deref() == Some("error")
+    crate::http::says_error(fields) || fields.get_as::<String>("object").as_deref() == Some("error")
 }
 
 #[derive(Default)]
@@ -44,8 +40,10 @@ impl Detail {
     fn of_body(body: &Object) -> Self {
         match body.get("error") {
             Some(error) if error.is_string() => Detail::new(Vec::new(), error.parse().unwrap_or_default()),
-            Some(error) => Object::parse(error.get()).map(|error| Detail::of(&error)).unwrap_or_default(),
-            None => Detail::of(body),
+            Some(error) if error.is_object() => {
+                Object::parse(error.get()).map(|error| Detail::of(&error)).unwrap_or_default()
+            }
+            _ => Detail::of(body),
         }
     }
 
@@ -130,51 +128,13 @@ fn code_of_word(word: &str) -> Option<Code> {
 fn code_of_status(status: u16, detail: &Detail) -> Code {
     match status {
         400 if detail.is_too_long() => Code::TooLarge,
-        401 => Code::Auth,
-        402 => Code::Billing,
-        403 => Code::Permission,
-        404 => Code::NotFound,
-        408 | 504 => Code::Timeout,
-        409 => Code::Conflict,
-        413 => Code::TooLarge,
-        429 => Code::RateLimited,
-        // The server lacks what is asked for, and will lack it the next time.
-        501 => Code::BadRequest,
-        503 | 529 => Code::Overloaded,
-        500.. => Code::Server,
-        _ => Code::BadRequest,
+        _ => refusal::code_of_status(status),
     }
 }
 
 fn error(code: Code, detail: &Detail) -> Error {
     let kind = detail.codes.first().map(String::as_str).unwrap_or_default();
-    let said = match (kind, detail.message.as_str()) {
-        ("", "") => String::new(),
-        ("", message) => format!("; the server says: {message}"),
-        (kind, "") => format!("; the server says: {kind}"),
-        (kind, message) => format!("; the server says: {kind}: {message}"),
-    };
-    Error::new(code, format!("{}{said}", advice(code)))
-}
-
-fn advice(code: Code) -> &'static str {
-    match code {
-        Code::Auth => "the API key was refused: check OPENAI_API_KEY or `api_key(..)`",
-        Code::Permission => "the API key may not do this: ask its owner for access, or use another model",
-        Code::Billing => {
-            "the account has no credit left or reached its spend limit: settle that in the console"
-        }
-        Code::NotFound => {
-            "the server does not know the model or the path: check the model name and the base URL"
-        }
-        Code::TooLarge => "the request is too large: send fewer or shorter messages",
-        Code::RateLimited => "too many requests: wait, or ask for a higher limit",
-        Code::Overloaded => "the provider is overloaded: try again later",
-        Code::Timeout => "the provider ran out of time: try again, or ask for less",
-        Code::Conflict => "the request collided with another one: try again",
-        Code::Server => "the provider failed: try again later",
-        _ => "the request was refused: it has to be changed",
-    }
+    refusal::error(code, "OPENAI_API_KEY", [kind, &detail.message])
 }
 
 #[cfg(test)]

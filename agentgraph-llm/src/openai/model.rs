@@ -68,7 +68,7 @@ impl ChatModel for OpenAiModel {
         request.max_tokens = request.max_tokens.or(self.max_tokens);
         let body = encode(&self.info.model, &request, true).get().to_owned();
         let url = self.endpoint.url("responses");
-        let call = Call { url, body, info: self.info(), request: &request };
+        let call = Call { url, body, info: self.info(), request };
         self.endpoint.stream(call, StreamDecoder::new).await
     }
 

@@ -33,6 +33,12 @@ pub struct Profile {
     pub takes_stream_options: bool,
     /// Whether a stream may end without `[DONE]`. It still needs a `finish_reason`; without one it was cut.
     pub ends_without_done: bool,
+    /// Further values of `finish_reason` that are the end of a message: see
+    /// [`also_ends_with`](Self::also_ends_with).
+    pub further_ends: Vec<Cow<'static, str>>,
+    /// Whether `[DONE]` without any `finish_reason` is the end of a message. Most servers also write it after
+    /// a failure.
+    pub done_is_an_end: bool,
     /// Whether `tool_choice` may name one tool. Without it, that tool is sent alone, and a call is required.
     pub names_forced_tool: bool,
     /// Whether the server refuses a conversation with arguments that are not a JSON object. With it, such
@@ -59,6 +65,8 @@ impl Profile {
             system_role: "developer".into(),
             takes_stream_options: true,
             ends_without_done: false,
+            further_ends: Vec::new(),
+            done_is_an_end: false,
             names_forced_tool: true,
             requires_object_arguments: false,
             thinking_field: None,
@@ -82,6 +90,23 @@ impl Profile {
             strict_subset: false,
             ..Profile::openai()
         }
+    }
+
+    /// Takes a further value of `finish_reason` as the end of a message. Without it, a value that is not
+    /// known is an error, because the message may be cut.
+    ///
+    /// ```
+    /// use agentgraph_llm::{ChatEvent, openai};
+    ///
+    /// let mut decoder = openai::chat::StreamDecoder::new(&openai::Profile::vllm().also_ends_with("eos"));
+    /// decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"eos\"}]}\n\n");
+    /// decoder.end();
+    /// assert!(matches!(decoder.next_event(), Some(Ok(ChatEvent::TextDelta { .. }))));
+    /// assert!(matches!(decoder.next_event(), Some(Ok(ChatEvent::Finished(_)))));
+    /// ```
+    pub fn also_ends_with(mut self, reason: impl Into<Cow<'static, str>>) -> Self {
+        self.further_ends.push(reason.into());
+        self
     }
 
     /// Ollama: it ignores `tool_choice`, and takes thinking back as `reasoning`.

@@ -27,11 +27,6 @@ fn count(fields: &Object, name: &str) -> Option<u64> {
     fields.get_as(name)
 }
 
-/// Whether it has any count: some servers send `{}` until the end, or after it.
-pub(super) fn is_filled(raw: &RawJson) -> bool {
-    Object::parse(raw.get()).is_ok_and(|fields| fields.iter().next().is_some())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! JSON values that both wires write and read.
 
 use crate::error::{Code, Error, Result};
-use crate::json::{Extra, Object, RawJson, WireValue};
+use crate::json::{BadPiece, Extra, Object, RawJson, WireValue};
 
 pub(super) fn object(kind: &str) -> Object {
     Object::default().with("type", RawJson::string(kind))
@@ -60,6 +60,10 @@ pub(super) fn undecodable(what: &str, body: &[u8]) -> Error {
 
 pub(super) fn broken(what: &str) -> Error {
     Error::new(Code::Decode, format!("the answer has {what}: the server does not follow OpenAI's API"))
+}
+
+pub(super) fn bad(piece: BadPiece) -> Error {
+    broken(&piece.to_string())
 }
 
 /// The levels at which pieces of a value are joined. Below, the newer piece replaces the older one.

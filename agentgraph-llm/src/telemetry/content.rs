@@ -158,14 +158,13 @@ fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-/// The conventions have five reasons; others are written as they are.
-fn finish_reason(stop: &StopReason) -> &str {
+/// The conventions have no word for a paused turn.
+fn finish_reason(stop: &StopReason) -> &'static str {
     match stop {
         StopReason::EndTurn | StopReason::StopSequence => "stop",
         StopReason::MaxTokens | StopReason::ContextWindowExceeded => "length",
         StopReason::ToolUse => "tool_call",
         StopReason::Refusal => "content_filter",
-        StopReason::Other(reason) if reason.is_empty() => "stop",
-        other => other.as_str(),
+        StopReason::PauseTurn => stop.as_str(),
     }
 }

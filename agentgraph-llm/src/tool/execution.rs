@@ -16,9 +16,8 @@ use tracing::Instrument;
 use super::arguments::{self, SchemaCheck};
 use super::{StateType, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 use crate::error::{Code, Error, Result};
-use crate::message::{Block, ToolResult, ToolUse};
+use crate::message::{ToolResult, ToolUse};
 use crate::middleware::{Chain, NextTool};
-use crate::model::ChatResponse;
 use crate::telemetry::ToolTrace;
 
 /// The result for the model, and the output if the call succeeded.
@@ -147,17 +146,4 @@ fn result(asked: &ToolUse, output: &ToolOutput) -> ToolResult {
     let mut result = ToolResult::new(&asked.id, output.content.iter().cloned());
     result.artifact = output.artifact.clone().map(Into::into);
     result
-}
-
-/// The call that a token limit cut: the last block of such a message, even if it is valid JSON.
-pub(crate) fn cut_call(response: &ChatResponse) -> Option<&ToolUse> {
-    response.message.content.last().filter(|_| response.stop.is_truncated()).and_then(Block::as_tool_use)
-}
-
-pub(crate) fn cut_off() -> ToolError {
-    ToolError::Failed(
-        "not run: the answer reached the token limit in the middle of this call; make the call again with shorter \
-         arguments"
-            .to_owned(),
-    )
 }

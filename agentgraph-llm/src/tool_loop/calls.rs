@@ -28,10 +28,9 @@ pub(super) struct CallsOutcome {
 impl Calls<'_> {
     /// Runs all calls of a message. Each call ends, so that none is cut in the middle.
     pub(super) async fn run(&self, response: &ChatResponse) -> CallsOutcome {
-        let cut = execution::cut_call(response);
         let calls = response.message.tool_uses();
         let calls = calls.map(|call| {
-            let work = self.run_one(&response.message, call, cut.is_some_and(|cut| std::ptr::eq(cut, call)));
+            let work = self.run_one(&response.message, call);
             DurableSteps::tool(self.steps, &call.name, work)
         });
         // Built before any of them runs: a stream that creates futures of borrowed calls is not provably
@@ -48,16 +47,12 @@ impl Calls<'_> {
         outcome
     }
 
-    async fn run_one(&self, answer: &Message, asked: &ToolUse, cut: bool) -> Result<CallOutcome> {
-        let done = if cut {
-            Err(execution::cut_off())
-        } else {
-            let mut call = ToolCall::of(asked, answer);
-            if let Some(ctx) = self.ctx {
-                call = call.with_ctx(ctx.clone());
-            }
-            execution::run(self.toolbox, None, asked, call).await.and_then(without_command)
-        };
+    async fn run_one(&self, answer: &Message, asked: &ToolUse) -> Result<CallOutcome> {
+        let mut call = ToolCall::of(asked, answer);
+        if let Some(ctx) = self.ctx {
+            call = call.with_ctx(ctx.clone());
+        }
+        let done = execution::run(self.toolbox, None, asked, call).await.and_then(without_command);
         execution::outcome(asked, done)
     }
 }

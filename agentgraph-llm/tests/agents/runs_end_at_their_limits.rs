@@ -76,23 +76,32 @@ async fn a_paused_turn_goes_on_and_counts_as_a_round() {
 }
 
 #[tokio::test]
-async fn a_cut_call_is_answered_and_not_run() {
+async fn calls_of_a_cut_answer_are_answered_and_not_run() {
     let log = Log::default();
     let cut = calls("echo", [1, 2]).with_stop(StopReason::MaxTokens);
     let model = ScriptedModel::new([cut, Reply::text("shorter now")]);
     let agent = Agent::new(model).tool(echo("echo", &log)).compile().unwrap();
     let answer = agent.invoke("go").await.unwrap().into_finished().unwrap();
-    assert_eq!(log.lines(), ["echo 1"]);
-    assert_eq!(answer.text(), "shorter now");
-    assert!(
-        results(&answer.state.messages)
-            .iter()
-            .any(|result| result.contains("call-2: not run: the answer reached"))
-    );
+    assert_eq!((log.len(), answer.text().as_str()), (0, "shorter now"));
+    let refused = results(&answer.state.messages);
+    assert_eq!(refused.iter().filter(|result| result.contains("not run: the answer reached")).count(), 2);
 
     let model = ScriptedModel::new([Reply::text("and the").with_stop(StopReason::MaxTokens)]);
     let answer = Agent::new(model).compile().unwrap().invoke("go").await.unwrap().into_finished().unwrap();
     assert_eq!(answer.end(), LoopEnd::Truncated);
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_once_more() {
+    let model = ScriptedModel::new([Reply::text(""), Reply::text("now")]);
+    let agent = Agent::new(model.clone()).max_rounds(1).compile().unwrap();
+    let answer = agent.invoke("go").await.unwrap().into_finished().unwrap();
+    assert_eq!((answer.text().as_str(), answer.rounds(), answer.state.messages.len()), ("now", 1, 2));
+
+    let model = ScriptedModel::new([Reply::text(""), Reply::text(""), Reply::text("never")]);
+    let error = Agent::new(model.clone()).compile().unwrap().invoke("go").await.unwrap_err();
+    assert!(error.to_string().contains("E_LLM_EMPTY_ANSWER"), "{error}");
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -144,7 +153,7 @@ async fn a_run_that_ends_at_its_limit_has_the_best_answer_so_far() {
         ),
         (vec![calls("echo", [4]), wrong(), calls("echo", [5])], (LoopEnd::LimitReached, result("4"))),
         (vec![calls("echo", [1])], (LoopEnd::LimitReached, BestAnswer::Nothing)),
-        // An empty or a cut answer is none.
+        // An answer of blanks, and a cut one, are none.
         (vec![calls("echo", [6]), Reply::text(" ")], (LoopEnd::Finished, result("6"))),
         (
             vec![Reply::text("and the").with_stop(StopReason::MaxTokens)],

@@ -141,7 +141,7 @@ fn whole_answers_are_read_with_tolerance() {
 }
 
 #[test]
-fn stop_reasons_are_known_or_kept() {
+fn only_a_known_stop_reason_is_an_end() {
     let known = [
         ("end_turn", StopReason::EndTurn),
         ("max_tokens", StopReason::MaxTokens),
@@ -150,13 +150,22 @@ fn stop_reasons_are_known_or_kept() {
         ("pause_turn", StopReason::PauseTurn),
         ("refusal", StopReason::Refusal),
         ("model_context_window_exceeded", StopReason::ContextWindowExceeded),
-        ("tomorrow", StopReason::Other("tomorrow".to_owned())),
-        ("", StopReason::Other(String::new())),
     ];
     for (reason, expected) in known {
         let body = format!(r#"{{"content":[],"stop_reason":"{reason}"}}"#);
         let stop = anthropic::decode(body.as_bytes()).unwrap().stop;
         assert_eq!((stop.as_str(), &stop), (reason, &expected));
+    }
+    for (reason, code) in
+        [("\"tomorrow\"", Code::StopReason), ("\"\"", Code::Truncated), ("null", Code::Truncated)]
+    {
+        let body = format!(
+            r#"{{"content":[{{"type":"text","text":"a"}}],"stop_reason":{reason},"usage":{{"output_tokens":3}}}}"#
+        );
+        let error = anthropic::decode(body.as_bytes()).unwrap_err();
+        assert_eq!((error.code(), error.usage().output_total), (code, 3));
+        assert_eq!(error.partial().unwrap().text(), "a");
+        assert_eq!(error.stop_reason(), (code == Code::StopReason).then_some("tomorrow"));
     }
 }
 

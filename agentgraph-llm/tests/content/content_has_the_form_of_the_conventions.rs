@@ -215,7 +215,6 @@ async fn reasons_for_the_end_have_the_words_of_the_conventions() {
         (StopReason::ToolUse, "tool_call"),
         (StopReason::Refusal, "content_filter"),
         (StopReason::PauseTurn, "pause_turn"),
-        (StopReason::Other("RECITATION".to_owned()), "RECITATION"),
     ] {
         let spans = Spans::listen(Some(ContentCapture::new())).await;
         let model = ScriptedModel::new([Reply::text("x").with_stop(stop)]);

@@ -45,6 +45,16 @@ fn calls_keep_their_arguments_as_text_and_get_an_id_if_they_have_none() {
 }
 
 #[test]
+fn a_call_that_comes_twice_is_one() {
+    let call =
+        |id: &str, q: &str| parts(json!([{"functionCall": {"id": id, "name": "find", "args": {"q": q}}}]));
+    let twice = stream(&[call("a", "x"), call("a", "x"), call("b", "x"), finish("STOP")]).unwrap();
+    assert_eq!(twice.message.tool_uses().count(), 2);
+    let error = stream(&[call("a", "x"), call("a", "y"), finish("STOP")]).unwrap_err();
+    assert_eq!(error.code(), Code::Decode);
+}
+
+#[test]
 fn made_ids_differ_and_calls_are_events() {
     let call = json!({"functionCall": {"name": "find", "args": {"q": "a"}}});
     let events = events(&[parts(json!([call, call])), finish("STOP")]);
@@ -63,7 +73,7 @@ fn made_ids_differ_and_calls_are_events() {
 }
 
 #[test]
-fn every_reason_to_finish_is_named_or_kept() {
+fn only_a_reason_to_finish_that_is_an_end_is_one() {
     let text = || json!([{"text": "So"}]);
     for (reason, stop) in [
         ("STOP", StopReason::EndTurn),
@@ -74,11 +84,6 @@ fn every_reason_to_finish_is_named_or_kept() {
         ("PROHIBITED_CONTENT", StopReason::Refusal),
         ("SPII", StopReason::Refusal),
         ("IMAGE_SAFETY", StopReason::Refusal),
-        ("LANGUAGE", StopReason::Other("LANGUAGE".to_owned())),
-        ("OTHER", StopReason::Other("OTHER".to_owned())),
-        ("MALFORMED_FUNCTION_CALL", StopReason::Other("MALFORMED_FUNCTION_CALL".to_owned())),
-        ("UNEXPECTED_TOOL_CALL", StopReason::Other("UNEXPECTED_TOOL_CALL".to_owned())),
-        ("NEWER", StopReason::Other("NEWER".to_owned())),
     ] {
         let response = with_finish(reason, text());
         assert_eq!(response.stop, stop, "{reason}");
@@ -86,6 +91,21 @@ fn every_reason_to_finish_is_named_or_kept() {
         let kept = response.extra.get("finishReason").map(|kept| kept.parse::<String>().unwrap());
         let is_plain = matches!(reason, "STOP" | "MAX_TOKENS");
         assert_eq!(kept.as_deref(), (!is_plain).then_some(reason));
+    }
+    for (reason, is_retryable) in [
+        ("LANGUAGE", false),
+        ("OTHER", true),
+        ("MALFORMED_FUNCTION_CALL", true),
+        ("UNEXPECTED_TOOL_CALL", true),
+        ("NEWER", false),
+    ] {
+        let usage = json!({"usageMetadata": {"promptTokenCount": 7}});
+        // A later end does not hide it.
+        let chunks = [parts(text()), finish(reason), finish("STOP"), usage];
+        let error = stream(&chunks).unwrap_err();
+        assert_eq!((error.code(), error.stop_reason()), (Code::StopReason, Some(reason)));
+        assert_eq!((error.is_retryable(), error.usage().input_total), (is_retryable, 7), "{reason}");
+        assert_eq!(error.partial().unwrap().text(), "So");
     }
     let call = json!([{"functionCall": {"name": "find", "args": {}}}]);
     assert_eq!(with_finish("STOP", call.clone()).stop, StopReason::ToolUse);
@@ -186,6 +206,30 @@ fn fields_without_a_name_here_are_kept() {
     let extra = |name: &str| response.extra.get(name).unwrap().parse::<Value>().unwrap();
     assert_eq!(extra("citationMetadata"), json!({"citationSources": [{"uri": "a"}, {"uri": "b"}]}));
     assert_eq!((extra("safetyRatings"), extra("modelStatus")), (json!([]), json!({"x": 1})));
+}
+
+#[test]
+fn what_grounds_an_answer_is_kept_of_all_chunks() {
+    let chunk = |text: &str, uris: &[&str], finish: Value| {
+        let chunks: Vec<_> = uris.iter().map(|uri| json!({"web": {"uri": uri}})).collect();
+        json!({"candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": finish,
+            "groundingMetadata": {"groundingChunks": chunks}}]})
+    };
+    for (first, last, all) in [
+        (&["1"] as &[&str], &["2"] as &[&str], json!(["1", "2"])),
+        (&["1"], &["1", "2"], json!(["1", "2"])),
+        (&["1"], &[], json!(["1"])),
+    ] {
+        let response = stream(&[chunk("a", first, json!(null)), chunk("b", last, json!("STOP"))]).unwrap();
+        let metadata: Value = response.extra.get("groundingMetadata").unwrap().parse().unwrap();
+        let uris: Vec<_> = metadata["groundingChunks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|chunk| chunk["web"]["uri"].clone())
+            .collect();
+        assert_eq!(json!(uris), all);
+    }
 }
 
 #[test]

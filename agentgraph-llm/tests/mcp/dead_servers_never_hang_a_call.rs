@@ -95,7 +95,13 @@ async fn a_server_that_says_nothing_ends_with_the_connect_timeout() {
     for protocol in [McpProtocol::Auto, McpProtocol::Handshake, McpProtocol::Stateless] {
         let silent =
             Script::empty().hang().client().protocol(protocol).connect_timeout(Duration::from_millis(300));
-        assert_eq!(silent.connect().await.unwrap_err().code(), Code::Timeout);
+        let error = silent.connect().await.unwrap_err();
+        let asked = if protocol == McpProtocol::Handshake { "`initialize`" } else { "`server/discover`" };
+        assert_eq!(error.code(), Code::Timeout);
+        assert!(
+            error.message().contains(asked) && error.message().contains("`connect_timeout(..)`"),
+            "{error}"
+        );
     }
 }
 

@@ -7,7 +7,9 @@ async fn status(server: McpServer, name: &str, value: &str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(server.serve_http_on(listener));
-    let request = reqwest::Client::new()
+    let request = agentgraph_llm::http_client_builder()
+        .build()
+        .unwrap()
         .post(format!("http://{address}/mcp"))
         .header("accept", "application/json, text/event-stream")
         .header(name, value)

@@ -194,7 +194,9 @@ async fn an_unknown_tool_is_named_with_the_known_ones() {
             "io.modelcontextprotocol/clientCapabilities": {},
         }},
     });
-    let request = reqwest::Client::new()
+    let request = agentgraph_llm::http_client_builder()
+        .build()
+        .unwrap()
         .post(format!("http://{address}/mcp"))
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")

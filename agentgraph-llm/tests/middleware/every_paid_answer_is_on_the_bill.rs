@@ -52,7 +52,9 @@ fn prices() -> PriceTable {
 /// Pays for two choices, a summary before the second round, and two answers: 23.
 fn agent(budget: Budget, models: &[ScriptedModel; 2], saver: &Arc<MemorySaver>) -> CompiledAgent {
     let small: Arc<dyn ChatModel> = Arc::new(models[1].clone());
-    let summary = Summarization::new(Arc::clone(&small), Extent::Messages(3)).keep(Extent::Messages(1));
+    let summary = Summarization::new(Arc::clone(&small), Extent::Messages(3))
+        .keep(Extent::Messages(1))
+        .keep_task(false);
     let agent = Agent::new(models[0].clone()).tool(tool("work")).tool(tool("rest"));
     let agent = agent.middleware(budget).middleware(summary).middleware(ToolSelector::new(small, 1));
     agent.compile().unwrap().checkpointer(Arc::clone(saver))
@@ -154,6 +156,12 @@ async fn a_retry_is_billed_once_and_an_answer_from_a_cache_never() {
     let model = ScriptedModel::new([failed, Reply::text("ok").with_usage(Usage::new(3, 4))]);
     let retried = bill(model, ModelRetry::new().clock(TestClock::new())).await;
     assert_eq!(retried.total(), Usage::new(3, 4));
+
+    // What the provider said before an answer failed was paid, too.
+    let failed = Reply::error(Error::new(Code::Server, "down").with_usage(Usage::new(1, 1)));
+    let model = ScriptedModel::new([failed, Reply::text("ok").with_usage(Usage::new(3, 4))]);
+    let retried = bill(model, ModelRetry::new().clock(TestClock::new())).await;
+    assert_eq!(retried.total(), Usage::new(4, 5));
 
     let cache = ResponseCache::new(Arc::new(MemoryStore::new()));
     let model = ScriptedModel::new([Reply::text("ok").with_usage(Usage::new(3, 4))]);

@@ -54,12 +54,16 @@ proptest! {
             prop_assert_eq!(after, &messages[..]);
             return Ok(());
         }
+        let cut = messages.len() - after.iter().rev().take_while(|message| !is_summary(message)).count();
+        let task = messages[..cut].iter().find(|message| message.text().starts_with("question"));
         let calls = ids(after, |message| message.tool_uses().map(|call| call.id.clone()).collect());
         let results = ids(after, |message| message.results().map(|result| result.tool_use_id.clone()).collect());
         prop_assert_eq!(calls, results);
         prop_assert_eq!(&after[0], &messages[0], "instructions stay");
-        prop_assert!(is_summary(&after[1]));
-        let kept = &after[2..];
+        let at = 1 + usize::from(task.is_some());
+        prop_assert_eq!(&after[1..at], task.map(std::slice::from_ref).unwrap_or_default(), "the task stays");
+        prop_assert!(is_summary(&after[at]));
+        let kept = &after[at + 1..];
         prop_assert_eq!(kept, &messages[messages.len() - kept.len()..], "unchanged, with signatures");
         // At least what was asked for, and more only to keep a pair.
         prop_assert!(kept.len() >= keep && kept.len() <= keep + 1);
@@ -82,7 +86,7 @@ async fn twenty_messages_stay_by_default_and_4000_tokens_of_the_rest_are_seen() 
     let long: Vec<_> =
         (0..60).map(|number| Message::user(format!("{number:04} {}", "x".repeat(2000)))).collect();
     let kept = run(&model(&scripted, Extent::Tokens(10_000)), long).await.unwrap();
-    assert_eq!(kept, 21);
+    assert_eq!(kept, 22);
     let seen = scripted.requests()[0].messages[0].text();
     assert!(
         seen.contains("0039 ") && !seen.contains("0025 ") && !seen.contains("0040 "),
@@ -98,12 +102,35 @@ async fn any_trigger_is_enough_and_a_fraction_needs_a_window() {
     let scripted = ScriptedModel::from_fn(|_| "short".into());
     let not_due = model(&scripted, Extent::Messages(31)).or_at(Extent::Tokens(1_000_000));
     assert_eq!(run(&not_due, messages()).await.unwrap(), 30);
-    assert_eq!(run(&not_due.clone().or_at(Extent::Messages(30)), messages()).await.unwrap(), 21);
+    assert_eq!(run(&not_due.clone().or_at(Extent::Messages(30)), messages()).await.unwrap(), 22);
 
     let fraction = model(&scripted, Extent::Fraction(0.5)).keep(Extent::Fraction(0.1));
     assert_eq!(run(&fraction, messages()).await.unwrap_err().code(), Code::Config);
     assert_eq!(run(&fraction.clone().context_window(1_000_000), messages()).await.unwrap(), 30);
     assert!(run(&fraction.context_window(5000), messages()).await.unwrap() < 10);
+}
+
+#[tokio::test]
+async fn the_task_stays_through_any_number_of_summaries() {
+    let scripted = ScriptedModel::from_fn(|_| "short".into());
+    let summary = model(&scripted, Extent::Messages(4)).keep(Extent::Messages(2));
+    let mut messages = vec![Message::user("The task.")];
+    for number in 0..9 {
+        messages.push(Message::assistant(format!("answer {number}")));
+        let mut turn = Turn::detached(summary.name(), messages);
+        summary.before_model(&mut turn).await.unwrap();
+        messages = turn.messages().to_vec();
+        assert_eq!(messages[0].text(), "The task.");
+        assert!(messages.len() <= 4);
+    }
+    // What is summarised is without the task, and a summary alone is not summarised again.
+    assert!(scripted.requests().iter().all(|request| !request.messages[0].text().contains("The task.")));
+    let asked = scripted.requests().len();
+    run(&summary, [&messages[..2], &messages[messages.len() - 2..]].concat()).await.unwrap();
+    assert_eq!(scripted.requests().len(), asked);
+
+    let without = model(&scripted, Extent::Messages(3)).keep(Extent::Messages(1)).keep_task(false);
+    assert_eq!(run(&without, ["a", "b", "c"].map(Message::user).to_vec()).await.unwrap(), 2);
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ proptest! {
         let tools: Vec<_> = plan.iter().map(|verdict| if verdict.is_some() { "ask" } else { "free" }).collect();
         let (model, ran, saver) = (model(&tools), Ran::default(), Arc::new(MemorySaver::new()));
         let verdicts: Vec<_> = plan.iter().flatten().cloned().collect();
-        block_on(async {
+        let state = block_on(async {
             let asked = agent(&model, &ran, human(), &saver).invoke("go").thread("t").await.unwrap();
             if !verdicts.is_empty() {
                 assert_eq!(asked.interrupts().len(), 1, "one question for all");
@@ -75,8 +75,9 @@ proptest! {
                 assert_eq!(question.calls.len(), verdicts.len());
                 assert!(ran.lock().unwrap().is_empty(), "nothing runs before");
                 let other = agent(&model, &ran, human(), &saver);
-                other.resume(question.answer(verdicts)).thread("t").await.unwrap().into_finished().unwrap();
+                return other.resume(question.answer(verdicts)).thread("t").await.unwrap().into_finished().unwrap().state;
             }
+            asked.into_finished().unwrap().state
         });
         prop_assert_eq!(model.requests().len(), 2, "the first answer was paid once");
 
@@ -106,7 +107,8 @@ proptest! {
         ran.sort_unstable();
         expected.sort_unstable();
         prop_assert_eq!(ran, expected);
-        prop_assert_eq!(results(&model.requests()[1].messages), expected_results, "in the order of the calls");
+        prop_assert_eq!(results(&model.requests()[1].messages), expected_results.clone(), "in the order of the calls");
+        prop_assert_eq!(results(&state.messages), expected_results, "in the state, too");
     }
 }
 

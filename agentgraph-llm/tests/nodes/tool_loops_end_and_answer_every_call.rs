@@ -273,19 +273,34 @@ async fn the_limit_is_exact_and_calls_beyond_it_are_answered_but_not_run() {
 }
 
 #[tokio::test]
-async fn a_call_cut_by_the_token_limit_is_not_run_even_if_it_reads_as_json() {
+async fn no_call_of_an_answer_cut_by_the_token_limit_is_run() {
     let whole = || Reply::tool_call("echo", json!({"text": "whole"}));
     for stop in [StopReason::MaxTokens, StopReason::ContextWindowExceeded] {
-        for (before, expected) in [(Reply::empty(), 0), (whole(), 1)] {
+        for (before, expected) in [(Reply::empty(), 1), (whole(), 2)] {
             let cut = before.and_tool_call("echo", json!({"text": "cu"})).with_stop(stop.clone());
             let (outcome, calls) = run([cut, Reply::text("Done.")], 9).await;
-            assert_eq!((outcome.ended, calls), (LoopEnd::Finished, expected));
+            assert_eq!((outcome.ended, calls), (LoopEnd::Finished, 0));
             let results = show(&outcome.messages[1..2]).remove(0);
-            assert!(results.contains("failed: not run: the answer reached the token limit"), "{results}");
+            let refused = results.matches("failed: not run: the answer reached the token limit").count();
+            assert_eq!(refused, expected, "{results}");
         }
-        // A call with a text after it was complete.
         let (_, calls) = run([whole().and_text("and").with_stop(stop), Reply::text("Done.")], 9).await;
-        assert_eq!(calls, 1);
+        assert_eq!(calls, 0);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_once_more() {
+    let model = ScriptedModel::new([Reply::text(""), Reply::text("Done.")]);
+    let outcome = ToolLoop::new(&model).run(ChatRequest::user("go")).await.unwrap();
+    assert_eq!((outcome.text().as_str(), outcome.rounds, outcome.messages.len()), ("Done.", 1, 1));
+    let model = ScriptedModel::new([Reply::text(""), Reply::text(""), Reply::text("never")]);
+    let error = ToolLoop::new(&model).run(ChatRequest::user("go")).await.unwrap_err();
+    assert_eq!((error.code(), model.requests().len()), (Code::EmptyAnswer, 2));
+    // A refusal and a cut answer may be empty.
+    for stop in [StopReason::Refusal, StopReason::MaxTokens] {
+        let (outcome, _) = run([Reply::text("").with_stop(stop)], 9).await;
+        assert_eq!(outcome.text(), "");
     }
 }
 
@@ -296,7 +311,6 @@ async fn a_cut_or_refused_answer_is_reported_as_such() {
         (StopReason::ContextWindowExceeded, LoopEnd::Truncated),
         (StopReason::Refusal, LoopEnd::Refused),
         (StopReason::StopSequence, LoopEnd::Finished),
-        (StopReason::Other("tomorrow".into()), LoopEnd::Finished),
     ] {
         let (outcome, _) = run([Reply::text("I").with_stop(stop.clone())], 9).await;
         assert_eq!((outcome.ended, outcome.response.stop), (expected, stop));

@@ -221,25 +221,171 @@ async fn arguments_that_broke_off_are_kept_and_never_completed() {
 #[tokio::test]
 async fn calls_that_end_with_stop_are_calls() {
     let piece = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}});
-    for reason in ["stop", ""] {
-        let events = [call(piece.clone()), finish(reason)];
-        let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
-        assert_eq!(response.stop, StopReason::ToolUse, "{reason:?}");
+    let events = [call(piece), finish("stop")];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    assert_eq!(response.stop, StopReason::ToolUse);
+}
+
+#[tokio::test]
+async fn only_a_known_finish_reason_is_an_end() {
+    let said = || chunk(json!({"content": "a"}));
+    for (reason, end) in [
+        ("stop", Ok(StopReason::EndTurn)),
+        ("length", Ok(StopReason::MaxTokens)),
+        ("model_length", Ok(StopReason::ContextWindowExceeded)),
+        ("MAX_TOKENS", Ok(StopReason::MaxTokens)),
+        ("content_filter", Ok(StopReason::Refusal)),
+        ("", Err(Code::Truncated)),
+        ("eos", Err(Code::StopReason)),
+        ("error", Err(Code::StopReason)),
+        ("abort", Err(Code::StopReason)),
+        ("malformed_function_call", Err(Code::StopReason)),
+        ("tomorrow", Err(Code::StopReason)),
+    ] {
+        let heard = hear_chat(Profile::openai(), sse_done(&[said(), finish(reason)])).await;
+        match (heard.end, end) {
+            (Ok(response), Ok(stop)) => assert_eq!(response.stop, stop, "{reason}"),
+            (Err(error), Err(code)) => {
+                assert_eq!(error.code(), code, "{reason}");
+                assert_eq!(error.partial().unwrap().text(), "a");
+                assert_eq!(error.stop_reason(), (code == Code::StopReason).then_some(reason));
+            }
+            (end, _) => panic!("{reason}: {end:?}"),
+        }
+    }
+    let own = hear_chat(Profile::openai().also_ends_with("eos"), sse_done(&[said(), finish("eos")])).await;
+    assert_eq!(own.response().stop, StopReason::EndTurn);
+    let mut done = Profile::openai();
+    done.done_is_an_end = true;
+    assert_eq!(hear_chat(done.clone(), sse_done(&[said()])).await.response().stop, StopReason::EndTurn);
+    let failed = hear_chat(done, sse_done(&[said(), finish("error")])).await;
+    assert_eq!(failed.end.unwrap_err().code(), Code::StopReason);
+    // An empty reason on each chunk is no end.
+    let mut early = said();
+    early["choices"][0]["finish_reason"] = json!("");
+    let cut = hear_chat(Profile::vllm(), sse(&[early])).await;
+    assert_eq!(cut.end.unwrap_err().code(), Code::Truncated);
+    // A router's own word does not hide that of the provider behind it.
+    for (native, is_end) in
+        [("end_turn", true), ("STOP", true), ("length", false), ("MALFORMED_FUNCTION_CALL", false)]
+    {
+        let mut end = finish("stop");
+        end["choices"][0]["native_finish_reason"] = json!(native);
+        let heard = hear_chat(Profile::openai(), sse_done(&[said(), end])).await;
+        assert_eq!(heard.end.is_ok_and(|response| response.stop == StopReason::EndTurn), is_end, "{native}");
     }
 }
 
 #[tokio::test]
-async fn a_finish_reason_may_be_empty_or_unknown() {
-    for (reason, stop) in [("", ""), ("eos", "eos")] {
-        let response =
-            hear_chat(Profile::openai(), sse_done(&[chunk(json!({"content": "a"})), finish(reason)])).await;
-        assert_eq!(response.response().stop, StopReason::Other(stop.to_owned()));
+async fn an_error_anywhere_in_a_chunk_is_one() {
+    let error = json!({"message": "m", "code": 502});
+    let said = || call(json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}));
+    let with = |place: &str, error: Value| {
+        let mut end = finish("tool_calls");
+        end["usage"] = json!({"prompt_tokens": 5, "completion_tokens": 1});
+        end["x_groq"] = json!({});
+        let (object, name) = place.rsplit_once('/').unwrap();
+        end.pointer_mut(object).unwrap()[name] = error;
+        end
+    };
+    for place in ["/error", "/choices/0/error", "/choices/0/delta/error", "/x_groq/error"] {
+        let heard = hear_chat(Profile::openai(), sse_done(&[said(), with(place, error.clone())])).await;
+        let failed = heard.end.unwrap_err();
+        assert_eq!(failed.code(), Code::Server, "{place}");
+        assert_eq!(failed.usage(), Usage::new(5, 1), "{place}");
+        assert_eq!(failed.partial().unwrap().tool_uses().count(), 1);
+        for none in [json!(null), json!(""), json!({}), json!(false)] {
+            let heard = hear_chat(Profile::openai(), sse_done(&[said(), with(place, none)])).await;
+            assert!(heard.end.is_ok(), "{place}");
+        }
     }
-    // An empty reason on each chunk is no end.
-    let mut early = chunk(json!({"content": "a"}));
-    early["choices"][0]["finish_reason"] = json!("");
-    let cut = hear_chat(Profile::vllm(), sse(&[early])).await;
-    assert_eq!(cut.end.unwrap_err().code(), Code::Truncated);
+    for data in
+        ["event: error\ndata: {\"message\": \"m\"}\n\n", "event: error\ndata: oh\n\n", "event: error\n\n"]
+    {
+        let body = sse(&[said(), finish("tool_calls")]) + data + "data: [DONE]\n\n";
+        let heard = hear_chat(Profile::openai(), body).await;
+        assert_eq!(heard.end.unwrap_err().code(), Code::Server, "{data}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ended_for_calls_has_some() {
+    let text = chunk(json!({"content": "I look."}));
+    let heard = hear_chat(Profile::openai(), sse_done(&[text.clone(), finish("tool_calls")])).await;
+    let error = heard.end.unwrap_err();
+    assert_eq!((error.code(), error.stop_reason()), (Code::StopReason, Some("tool_use")));
+    // The older form of a call.
+    let older = |piece: Value| chunk(json!({ "function_call": piece }));
+    let events = [
+        older(json!({"name": "f", "arguments": ""})),
+        older(json!({"arguments": "{}"})),
+        finish("function_call"),
+    ];
+    let response = hear_chat(Profile::openai(), sse_done(&events)).await.response();
+    let calls: Vec<_> =
+        response.message.tool_uses().map(|call| (call.name.as_str(), call.input.text())).collect();
+    assert_eq!((calls, response.stop.clone()), (vec![("f", "{}")], StopReason::ToolUse));
+}
+
+#[tokio::test]
+async fn usage_before_a_cut_is_not_lost() {
+    let mut usage = json!({"choices": []});
+    usage["usage"] = json!({"prompt_tokens": 5, "completion_tokens": 2});
+    let cut =
+        hear_chat(Profile::openai(), sse(&[chunk(json!({"content": "a"})), finish("stop"), usage])).await;
+    let error = cut.end.unwrap_err();
+    assert_eq!((error.code(), error.usage()), (Code::Truncated, Usage::new(5, 2)));
+}
+
+#[tokio::test]
+async fn a_view_of_the_whole_message_says_nothing_twice() {
+    let call_of = |id: &str, city: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": format!("{{\"city\": \"{city}\"}}")}});
+    let streamed = |index: u64, id: &str, city: &str| {
+        call(
+            json!({"index": index, "id": id, "function": {"name": "f", "arguments": format!("{{\"city\":\"{city}\"}}")}}),
+        )
+    };
+    let whole = |text: &str, calls: &[Value]| {
+        json!({"choices": [{"index": 0, "finish_reason": "stop",
+            "message": {"role": "assistant", "content": text, "reasoning": "Hm.", "tool_calls": calls}}]})
+    };
+    let begin = [
+        chunk(json!({"reasoning": "Hm."})),
+        chunk(json!({"content": "So"})),
+        streamed(0, "a", "Oslo"),
+        streamed(1, "b", "Roma"),
+    ];
+    let cases = [
+        (whole("So", &[call_of("a", "Oslo"), call_of("b", "Roma")]), true),
+        (whole("So \n", &[call_of("b", "Roma"), call_of("a", "Oslo")]), true),
+        (whole("", &[]), true),
+        (whole("S", &[call_of("other", "Oslo")]), true),
+        (whole("So it is", &[call_of("a", "Oslo"), call_of("b", "Roma"), call_of("c", "Bern")]), true),
+        (whole("No", &[]), false),
+        (whole("So", &[call_of("a", "Bern")]), false),
+        (whole("So", &[call_of("other", "Bern")]), false),
+    ];
+    for (end, is_same) in cases {
+        let events: Vec<_> = begin.iter().cloned().chain([end.clone()]).collect();
+        let heard = hear_chat(Profile::openai(), sse_done(&events)).await;
+        let Ok(response) = heard.end else {
+            assert!(!is_same, "{end}: {:?}", heard.end);
+            continue;
+        };
+        assert!(is_same, "{end}");
+        let cities: Vec<_> =
+            response.message.tool_uses().map(|call| call.input.text().replace(' ', "")).collect();
+        assert_eq!(cities[..2], ["{\"city\":\"Oslo\"}", "{\"city\":\"Roma\"}"], "{end}");
+        let more = end["choices"][0]["message"]["content"] == "So it is";
+        let text = response.message.text();
+        assert_eq!((text.trim_end(), cities.len()), if more { ("So it is", 3) } else { ("So", 2) }, "{end}");
+    }
+    // A call that is sent again as a piece.
+    let got = calls([
+        json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}),
+        json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\": 1}"}}),
+    ]);
+    assert_eq!(got.await, [named("f", "a", "{\"x\":1}")]);
 }
 
 #[tokio::test]
@@ -306,7 +452,8 @@ async fn an_error_in_a_stream_ends_it() {
     }
     let mut harmless = finish("stop");
     harmless["error"] = json!(null);
-    assert!(hear_chat(Profile::openai(), sse_done(&[harmless])).await.end.is_ok());
+    let events = sse_done(&[chunk(json!({"content": "a"})), harmless]);
+    assert!(hear_chat(Profile::openai(), events).await.end.is_ok());
 }
 
 #[tokio::test]

@@ -14,3 +14,4 @@ mod responses_requests_have_the_form_of_the_wire;
 mod responses_servers_may_deviate;
 mod streams_come_out_whole_wherever_they_are_cut;
 mod tokens_are_counted_where_the_server_can;
+mod views_of_one_message_are_joined;

@@ -18,7 +18,10 @@ const SEARCH: &str =
     r#"{"type":"web_search_call","status":"completed","id":"ws_1","action":{"query":"q","type":"search"}}"#;
 
 fn decoded(items: &[&str], status: &str) -> Message {
-    let body = format!(r#"{{"id":"resp_1","model":"m","status":"{status}","output":[{}]}}"#, items.join(","));
+    let body = format!(
+        r#"{{"id":"resp_1","model":"m","status":"{status}","incomplete_details":{{"reason":"max_output_tokens"}},"output":[{}]}}"#,
+        items.join(",")
+    );
     responses::decode(body.as_bytes()).unwrap().message.with_origin(Origin::new("openai", "m"))
 }
 

@@ -208,8 +208,6 @@ async fn each_end_has_its_stop_reason_or_error() {
         (end("completed", json!({})), StopReason::EndTurn),
         (end("incomplete", incomplete("max_output_tokens")), StopReason::MaxTokens),
         (end("incomplete", incomplete("content_filter")), StopReason::Refusal),
-        (end("incomplete", incomplete("steered")), StopReason::Other("steered".to_owned())),
-        (end("incomplete", json!({})), StopReason::Other("incomplete".to_owned())),
     ] {
         assert_eq!(hear_responses(&[event]).await.response().stop, stop);
     }
@@ -221,6 +219,15 @@ async fn each_end_has_its_stop_reason_or_error() {
         (failed("invalid_prompt"), Code::BadRequest),
         (failed("insufficient_quota"), Code::Billing),
         (end("cancelled", json!({"status": "cancelled"})), Code::Server),
+        (end("incomplete", incomplete("steered")), Code::StopReason),
+        (end("incomplete", json!({})), Code::StopReason),
+        (end("completed", json!({"status": "in_progress"})), Code::StopReason),
+        (end("completed", json!({"status": "tomorrow"})), Code::StopReason),
+        (end("completed", json!({"error": {"code": "server_error", "message": "m"}})), Code::Server),
+        (
+            json!({"type": "response.tomorrow", "error": {"code": "server_error", "message": "m"}}),
+            Code::Server,
+        ),
         (
             json!({"type": "error", "code": "rate_limit_exceeded", "message": "m", "param": null}),
             Code::RateLimited,

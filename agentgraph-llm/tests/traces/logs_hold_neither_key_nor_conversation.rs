@@ -18,6 +18,7 @@ const ANSWER: &str =
 const EVENTS: &str = concat!(
     "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3}}}\n\n",
     "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"swordfish\"}}\n\n",
+    "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
     "data: {\"type\":\"message_stop\"}\n\n",
 );
 

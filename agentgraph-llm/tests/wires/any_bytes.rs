@@ -23,7 +23,7 @@ pub fn anthropic(data: &[u8]) {
     let wire = Wire {
         encode: &encode,
         after: "]}",
-        answer: |message| message.replacen('{', r#"{"type":"message","#, 1),
+        answer: |message| message.replacen('{', r#"{"type":"message","stop_reason":"end_turn","#, 1),
         decode: |body| anthropic::decode(body).map(|response| response.message),
         is_kept: |_| true,
     };

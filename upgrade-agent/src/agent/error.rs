@@ -17,6 +17,18 @@ pub enum AgentError {
         "E_AGENT_ENDLESS: the turn did not come to an end; say it in other words, on a new thread if it comes again"
     )]
     Endless,
+    /// The turn reached its deadline.
+    #[error("E_AGENT_DEADLINE: the turn took longer than it may; your next message ends it first")]
+    Deadline,
+    /// The turn reached a limit of its budget.
+    #[error("E_AGENT_BUDGET: the turn used more than it may; your next message ends it first")]
+    Budget,
+    /// The turn waits for an answer to a question that no node of the agent asks.
+    #[error("E_AGENT_WAITS: the turn waits for an answer that this agent does not take; begin a new thread")]
+    Waits,
+    /// The events of the turn ended without its end.
+    #[error("E_AGENT_NO_END: the events of the turn ended without its end; the thread shows how far it came")]
+    NoEnd,
     /// The turn was stopped from elsewhere, such as by a cancellation on the Restate server.
     #[error("{}: this turn was stopped from elsewhere; your next message ends it first", Code::NotFinished)]
     Stopped,
@@ -42,6 +54,10 @@ impl AgentError {
             AgentError::Config(_) => "E_AGENT_CONFIG",
             AgentError::Empty => "E_AGENT_EMPTY",
             AgentError::Endless => "E_AGENT_ENDLESS",
+            AgentError::Deadline => "E_AGENT_DEADLINE",
+            AgentError::Budget => "E_AGENT_BUDGET",
+            AgentError::Waits => "E_AGENT_WAITS",
+            AgentError::NoEnd => "E_AGENT_NO_END",
             AgentError::Stopped => Code::NotFinished.as_str(),
             AgentError::Busy(error) | AgentError::Engine(error) => error.code().as_str(),
         }

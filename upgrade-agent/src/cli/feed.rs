@@ -172,7 +172,7 @@ impl Feed {
                 return end;
             }
         }
-        Err(AgentError::Endless)
+        Err(AgentError::NoEnd)
     }
 
     fn failed(&mut self, thread: &str, code: &str, message: &str) {

@@ -8,11 +8,12 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::process::Command;
 
+use super::startup::{Awaited, Startup};
 use super::{Listener, McpClient, listen};
 use crate::error::{Code, Error, Result};
 use crate::mcp::failure::Server;
@@ -175,8 +176,9 @@ impl McpClientBuilder {
         let changes = listener.changes.clone();
         settings.server.secrets.extend(transport.secrets());
         let limit = settings.connect_timeout;
-        let connecting = tokio::time::timeout(limit, start(listener, transport, &settings));
-        let connected = connecting.await.map_err(|_| settings.server.late("answer", limit));
+        let awaited = Awaited::default();
+        let connecting = tokio::time::timeout(limit, start(listener, transport, &settings, &awaited));
+        let connected = connecting.await.map_err(|_| settings.server.not_started(&awaited.text(), limit));
         let running = connected.and_then(|connected| connected)?;
         if let Some(info) = running.peer().peer_info()
             && !info.protocol_version.has_initialize()
@@ -203,16 +205,17 @@ async fn start(
     listener: Listener,
     transport: Transport,
     settings: &Settings,
+    awaited: &Awaited,
 ) -> Result<RunningService<RoleClient, Listener>> {
     let protocol = settings.protocol.into();
     let started = match transport {
         Transport::Process { command, stderr } => {
             let process = spawn(command, stderr, &settings.server.name)?;
-            listener.serve_with_lifecycle(process, protocol).await
+            listener.serve_with_lifecycle(Startup::new(process, awaited.clone()), protocol).await
         }
         Transport::Http(address) => {
-            let http = http(address)?;
-            listener.serve_with_lifecycle(http, protocol).await
+            let http = IntoTransport::<RoleClient, _, _>::into_transport(http(address)?);
+            listener.serve_with_lifecycle(Startup::new(http, awaited.clone()), protocol).await
         }
     };
     started.map_err(|error: ClientInitializeError| settings.server.not_connected(&error))

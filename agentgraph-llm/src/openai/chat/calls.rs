@@ -1,12 +1,11 @@
 //! The tool calls of a streamed message. Servers differ in how they say which call a piece belongs to.
 
 use crate::error::Result;
-use crate::json::{Object, RawJson};
+use crate::json::{Growing, Object, RawJson, is_same_json};
 use crate::message::{Block, MessageIds, ToolInput, ToolUse};
 use crate::model::ChatEvent;
 
-use crate::openai::pieces::Pieces;
-use crate::openai::wire::{broken, extend, merged};
+use crate::openai::wire::{bad, broken, extend, merged};
 
 /// A piece of a call as the server sent it.
 pub(super) struct Piece {
@@ -49,6 +48,14 @@ impl Piece {
         self.id.is_empty() && self.name.is_empty()
     }
 
+    /// The arguments, if they look like whole ones.
+    fn whole_arguments(&self) -> Option<String> {
+        let raw = self.arguments.as_ref()?;
+        let text = raw.parse::<String>().unwrap_or_else(|_| raw.get().to_owned());
+        let is_whole = text.trim().starts_with('{') && text.trim().ends_with('}');
+        is_whole.then_some(text)
+    }
+
     fn is_function(&self) -> bool {
         self.kind.as_deref().is_none_or(|kind| kind.is_empty() || kind == "function")
     }
@@ -60,7 +67,7 @@ pub(super) struct Call {
     index: Option<u64>,
     id: String,
     name: String,
-    input: Pieces,
+    input: Growing,
     /// Arguments that no event has shown yet.
     unshown: String,
     is_started: bool,
@@ -74,11 +81,11 @@ impl Call {
     pub(super) fn takes(&self, piece: &Piece) -> bool {
         // Read only where it decides: most pieces continue, and there may be very many.
         let is_complete = || {
-            let text = self.input.text.trim();
+            let text = self.input.text().trim();
             text.starts_with('{') && text.ends_with('}') && RawJson::parse_text(text).is_ok()
         };
         let has_new_name = !piece.name.is_empty() && !self.name.is_empty();
-        let starts_empty = has_new_name && self.input.text.trim().is_empty();
+        let starts_empty = has_new_name && self.input.text().trim().is_empty();
         if !piece.id.is_empty() && !self.id.is_empty() {
             // Some servers invent an id for each piece; a call that is not complete goes on.
             return piece.id == self.id || !(is_complete() || starts_empty || self.raw.is_some());
@@ -94,6 +101,47 @@ impl Call {
 
     pub(super) fn has_index_of(&self, piece: &Piece) -> bool {
         self.index == piece.index
+    }
+
+    /// Whether a piece is this call again, as some servers send it at the end.
+    pub(super) fn is_repeated_by(&self, piece: &Piece) -> bool {
+        let is_known = match piece.id.is_empty() {
+            true => piece.index.is_some() && self.index == piece.index,
+            false => self.id == piece.id,
+        };
+        is_known
+            && !piece.name.is_empty()
+            && piece.name == self.name
+            && piece.whole_arguments().is_some_and(|whole| is_same_json(self.input.text(), &whole))
+    }
+
+    /// Joins a view of the whole call. The events of what is new in it.
+    pub(super) fn join(&mut self, piece: Piece, index: usize, out: &mut Vec<ChatEvent>) -> Result<()> {
+        if let Some(known) = &self.raw {
+            let mut whole = Object::parse(without_index(&piece.raw).get()).unwrap_or_default();
+            whole.complete_from(Object::parse(known.get()).unwrap_or_default());
+            self.raw = Some(whole.to_json());
+            return Ok(());
+        }
+        if !piece.name.is_empty() && !self.name.is_empty() && piece.name != self.name {
+            return Err(broken("two views of a tool call that contradict each other"));
+        }
+        if self.name.is_empty() {
+            self.name = piece.name;
+        }
+        if self.id.is_empty() {
+            self.id = piece.id;
+        }
+        let mut rest = piece.rest;
+        rest.complete_from(std::mem::take(&mut self.rest));
+        self.rest = rest;
+        if let Some(arguments) = piece.arguments {
+            self.unshown += &self.input.whole_arguments(&arguments).map_err(bad)?;
+        }
+        if !self.unshown.is_empty() {
+            self.show(index, out);
+        }
+        Ok(())
     }
 
     /// Adds a piece. The events of the call at this position of the message.
@@ -118,7 +166,7 @@ impl Call {
             extend(&mut self.rest, name, value.clone());
         }
         if let Some(arguments) = piece.arguments {
-            let piece = self.input.push_arguments(&arguments)?;
+            let piece = self.input.push_arguments(&arguments).map_err(bad)?;
             self.unshown += &piece;
         }
         if !self.unshown.is_empty() {
@@ -132,7 +180,7 @@ impl Call {
         if name.is_empty() || name == self.name {
             return Ok(());
         }
-        if self.is_started || !self.input.text.is_empty() {
+        if self.is_started || !self.input.text().is_empty() {
             return Err(broken("a tool call whose name changes"));
         }
         self.name += name;
@@ -163,10 +211,10 @@ impl Call {
             self.id = format!("call_{}", MessageIds::default().next_id());
         }
         self.show(index, out);
-        let text = self.input.finish()?;
+        let text = self.input.finish().map_err(bad)?;
         let input = match text.trim() {
             "" => ToolInput::Json(RawJson::empty_object()),
-            _ => ToolInput::from_text(text),
+            _ => ToolInput::from_text(text.to_owned()),
         };
         let mut call = ToolUse::new(self.id, self.name, RawJson::empty_object());
         call.input = input;

@@ -5,13 +5,16 @@ use crate::json::Object;
 use crate::model::ChatResponse;
 
 use super::answer::PartialResponse;
-use crate::openai::failure;
+use crate::http::Answer;
+use crate::model::end::Built;
 use crate::openai::wire::{parse_object, undecodable};
+use crate::openai::{Profile, failure};
 
 /// Reads the body of a successful, unstreamed answer.
 ///
 /// # Errors
-/// `E_LLM_DECODE` if the body is not a JSON object with a choice; the provider's error if the body is one.
+/// `E_LLM_DECODE` if the body is not a JSON object with a choice; the provider's error if the body is one;
+/// `E_LLM_TRUNCATED` if it has no `finish_reason`, and `E_LLM_STOP_REASON` if that is no end.
 ///
 /// ```
 /// use agentgraph_llm::{StopReason, openai};
@@ -24,6 +27,11 @@ use crate::openai::wire::{parse_object, undecodable};
 /// # Ok::<(), agentgraph_llm::Error>(())
 /// ```
 pub fn decode(body: &[u8]) -> Result<ChatResponse> {
+    decode_of(&Profile::openai(), body)
+}
+
+/// Reads an answer of a server with this profile.
+pub(super) fn decode_of(profile: &Profile, body: &[u8]) -> Result<ChatResponse> {
     let fields = parse_object(body)?;
     if !has_choice(&fields) {
         return Err(match failure::says_error(&fields) {
@@ -31,10 +39,10 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
             false => undecodable("the answer has no `choices`", body),
         });
     }
-    let mut response = PartialResponse::default();
+    let mut response = PartialResponse::new(profile);
     let mut events = Vec::new();
-    response.add(fields, true, &mut events)?;
-    response.finish(&mut events)
+    response.add(fields, &mut events)?;
+    response.build(&mut events).and_then(Built::into_response)
 }
 
 fn has_choice(fields: &Object) -> bool {

@@ -3,6 +3,7 @@
 use crate::error::{Code, Error, Result};
 use crate::json::{Object, RawJson};
 use crate::message::{Block, Message, Role, TextBlock};
+use crate::model::end::{Built, End, with_partial};
 use crate::model::{ChatResponse, StopReason, TokenCount};
 
 use super::items;
@@ -13,7 +14,7 @@ use crate::openai::{failure, usage};
 ///
 /// # Errors
 /// `E_LLM_DECODE` if the body is not a JSON object with a list `output`; the provider's error if the response
-/// failed or was cancelled.
+/// failed or was cancelled; `E_LLM_STOP_REASON` or `E_LLM_TRUNCATED` if its status is no end.
 ///
 /// ```
 /// use agentgraph_llm::{StopReason, openai};
@@ -35,7 +36,8 @@ pub fn decode(body: &[u8]) -> Result<ChatResponse> {
     let Some(output) = output else {
         return Err(undecodable("the answer has no list of `output`", body));
     };
-    response(fields, "", output.into_iter().flat_map(items::blocks).collect())
+    let blocks = output.into_iter().map(items::blocks).collect::<Result<Vec<_>>>()?;
+    response(fields, "", blocks.concat())?.into_response()
 }
 
 /// Reads the body of a token count.
@@ -85,48 +87,103 @@ const REPEATED: [&str; 26] = [
     "include",
 ];
 
-/// The response of these blocks. `status` is used if the response has none.
-pub(super) fn response(mut fields: Object, status: &str, content: Vec<Block>) -> Result<ChatResponse> {
-    let status = fields.take_as::<String>("status").unwrap_or_else(|| status.to_owned());
-    if status == "failed" {
-        return Err(failure::from_event(&fields));
+/// The values of `status`.
+enum Status {
+    Completed,
+    Incomplete,
+    Failed,
+    Cancelled,
+    /// Without an end yet, as a response in the background is.
+    InProgress,
+    Queued,
+    Missing,
+    Unknown,
+}
+
+impl Status {
+    fn parse(word: &str) -> Self {
+        match word {
+            "completed" => Status::Completed,
+            "incomplete" => Status::Incomplete,
+            "failed" => Status::Failed,
+            "cancelled" => Status::Cancelled,
+            "in_progress" => Status::InProgress,
+            "queued" => Status::Queued,
+            "" => Status::Missing,
+            _ => Status::Unknown,
+        }
     }
-    if status == "cancelled" {
-        return Err(Error::new(Code::Server, "the response was cancelled at the provider: ask again"));
+}
+
+/// The reasons of `incomplete_details`.
+enum IncompleteReason {
+    MaxOutputTokens,
+    ContentFilter,
+    Missing,
+    Unknown,
+}
+
+impl IncompleteReason {
+    fn parse(word: &str) -> Self {
+        match word {
+            "max_output_tokens" | "max_tokens" => IncompleteReason::MaxOutputTokens,
+            "content_filter" => IncompleteReason::ContentFilter,
+            "" => IncompleteReason::Missing,
+            _ => IncompleteReason::Unknown,
+        }
     }
-    let stop = stop_reason(&status, &fields, &content);
+}
+
+/// The response of these blocks. `status` is that of the last event of a stream.
+pub(super) fn response(mut fields: Object, status: &str, content: Vec<Block>) -> Result<Built> {
+    let own = fields.take_as::<String>("status").unwrap_or_default();
+    // Neither hides what the other one says.
+    let end = end(&own, &fields, &content).or_worse(end(status, &fields, &content));
+    let is = |word: &str| own == word || status == word;
+    let error = if is("cancelled") {
+        Some(Error::new(Code::Server, "the response was cancelled at the provider: ask again"))
+    } else {
+        (is("failed") || failure::says_error(&fields)).then(|| failure::from_event(&fields))
+    };
     let mut text = |name| fields.take_as::<String>(name).unwrap_or_default();
     let (id, model) = (text("id"), text("model"));
     let usage = take_some(&mut fields, "usage");
-    let mut response = ChatResponse::new(Message::new(Role::Assistant, content), stop)
+    let mut response = ChatResponse::new(Message::new(Role::Assistant, content), StopReason::EndTurn)
         .with_model(model)
         .with_response_id(id);
     response.usage = usage.as_ref().map(usage::normalised).unwrap_or_default();
     response.raw_usage = usage;
     for (name, value) in fields.iter() {
-        if !REPEATED.contains(&name) && !matches!(value.get(), "null" | "{}" | "[]") {
+        if !REPEATED.contains(&name) && !value.is_blank() {
             response.extra.insert(name, value.clone());
         }
     }
-    Ok(response)
+    match error {
+        Some(error) => Err(with_partial(error, response)),
+        None => Ok(Built { response, end }),
+    }
 }
 
-fn stop_reason(status: &str, fields: &Object, content: &[Block]) -> StopReason {
-    if matches!(status, "" | "completed") {
-        return if content.iter().any(|block| block.as_tool_use().is_some()) {
-            StopReason::ToolUse
-        } else if content.iter().any(is_refusal) {
-            StopReason::Refusal
-        } else {
-            StopReason::EndTurn
-        };
-    }
-    let details: Object = fields.get_as("incomplete_details").unwrap_or_default();
-    match filled(&details, "reason").as_deref() {
-        Some("max_output_tokens") => StopReason::MaxTokens,
-        Some("content_filter") => StopReason::Refusal,
-        Some(reason) => StopReason::Other(reason.to_owned()),
-        None => StopReason::Other(status.to_owned()),
+fn end(status: &str, fields: &Object, content: &[Block]) -> End {
+    match Status::parse(status) {
+        Status::Completed if content.iter().any(|block| block.as_tool_use().is_some()) => {
+            End::Stop(StopReason::ToolUse)
+        }
+        Status::Completed if content.iter().any(is_refusal) => End::Stop(StopReason::Refusal),
+        Status::Completed => End::Stop(StopReason::EndTurn),
+        Status::Incomplete => {
+            let details: Object = fields.get_as("incomplete_details").unwrap_or_default();
+            let reason = filled(&details, "reason").unwrap_or_default();
+            match IncompleteReason::parse(&reason) {
+                IncompleteReason::MaxOutputTokens => End::Stop(StopReason::MaxTokens),
+                IncompleteReason::ContentFilter => End::Stop(StopReason::Refusal),
+                IncompleteReason::Missing => End::failed(status),
+                IncompleteReason::Unknown => End::unknown(&reason),
+            }
+        }
+        Status::Failed | Status::Cancelled | Status::InProgress | Status::Queued => End::failed(status),
+        Status::Missing => End::Missing,
+        Status::Unknown => End::unknown(status),
     }
 }
 

@@ -74,7 +74,7 @@ impl Chat {
             match event {
                 Some(TurnEvent::Done(end)) => return Ok(end?),
                 Some(event) => shown.event(event),
-                None => return Err(AgentError::Endless.into()),
+                None => return Err(AgentError::NoEnd.into()),
             }
         }
     }
