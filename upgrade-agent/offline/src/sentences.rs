@@ -2,65 +2,68 @@
 
 use serde_json::Value;
 
-use super::super::intent::{Operation, Part};
-use super::super::wire;
+use crate::reading::Slot;
+use crate::token::tokens;
+use crate::{values, wire};
 
-pub(super) fn verb(action: Operation) -> &'static str {
+pub(crate) fn verb(action: &str) -> &'static str {
     match action {
-        Operation::Create => "create an experiment",
-        Operation::Update => "change an experiment",
-        Operation::Status(_) => "change an experiment's status",
-        Operation::Delete => "delete an experiment",
-        Operation::Init => "initialise a student",
-        Operation::Assign => "get a student's conditions",
-        Operation::Mark => "mark a decision point for a student",
-        Operation::Visit => "let a student visit a decision point",
-        Operation::Balance => "test the balance of an experiment's conditions",
-        Operation::Journey => "simulate students who go through an experiment",
+        "create_experiment" => "create an experiment",
+        "update_experiment" => "change an experiment",
+        "delete_experiment" => "delete an experiment",
+        "init_experiment_user" => "initialise a student",
+        "get_decision_point_assignments" => "get a student's conditions",
+        "mark_decision_point" => "mark a decision point for a student",
+        "visit_decision_point" => "let a student visit a decision point",
+        "test_condition_balance" => "test the balance of an experiment's conditions",
+        "simulate_user_journey" => "simulate students who go through an experiment",
+        _ => "change an experiment's status",
     }
 }
 
 /// The phrases for an action, and its effect.
-pub(super) fn how_to(action: Operation) -> String {
-    match action {
-        Operation::Create => "To create an experiment, say for example: create experiment Hints in assign-prog. I ask for what is \
-                           missing, show you the whole and create it after your yes. It begins as inactive."
-            .to_owned(),
-        Operation::Update => "To change an experiment, say what shall change, for example: set the weights of Hints to 70/30. I \
-                           ask back first. The conditions and decision points of an experiment that runs or is paused \
-                           are changed only if you insist."
-            .to_owned(),
-        Operation::Status(Some(status)) => format!(
-            "Say it with the experiment's name, for example: {} Hints. I show you the status it has and the one it would get \
+pub(crate) fn how_to(action: &str) -> String {
+    let status = match action {
+        "start" => "enrolling",
+        "stop" => "enrollmentComplete",
+        "cancel" => "cancelled",
+        "archive" => "archived",
+        _ => "",
+    };
+    if !status.is_empty() {
+        return format!(
+            "Say it with the experiment's name, for example: {action} Hints. I show you the status it has and the one it would get \
              ({status}), and do it after your yes. Then {}.",
-            word_for(status),
             effect_of(status)
-        ),
-        Operation::Status(None) => "Say which experiment and which status, for example: start Hints, stop Hints, cancel Hints. I \
-                                 show you both statuses and do it after your yes."
-            .to_owned(),
-        Operation::Delete => "To delete an experiment, say for example: delete experiment Hints. I show you its name and id, and you \
-                           type DELETE. It is gone for good then, with all its enrolments; stopping or archiving it would \
-                           keep them."
-            .to_owned(),
-        Operation::Init => "To try out a student, say for example: initialise user ada in class c1. I ask back first.".to_owned(),
-        Operation::Assign => "Say for example: which conditions does user ada get in assign-prog? That enrols nobody.".to_owned(),
-        Operation::Mark => "Say for example: mark SelectSection for user ada. Marking enrols the student for good; the server cannot \
-                         take it back."
-            .to_owned(),
-        Operation::Visit => "To let a student visit a decision point, say for example: let student ada visit SelectSection / \
-                          absolute_value_plot_equality in assign-prog. He is made known, assigned and marked, after your yes."
-            .to_owned(),
-        Operation::Balance => "To test the balance, say for example: test the balance of Hints with 200 users. For an experiment that \
-                            is live I compute it from ids and weights, which leaves nothing on the server; else, or if you say \
-                            live, I show you a plan, and after your yes play students and restore the status."
-            .to_owned(),
-        Operation::Journey => "To simulate students, say for example: simulate 50 students going through Hints, or: simulate a journey \
-                            of user ada in assign-prog: visit SelectSection / absolute_value_plot_equality, then switch to class \
-                            c2. I show you the steps and take them after your yes."
-            .to_owned(),
+        );
     }
+    HOW_TO.iter().find(|(known, _)| *known == action).map_or_else(String::new, |(_, text)| (*text).to_owned())
 }
+
+const HOW_TO: &[(&str, &str)] = &[
+    ("create_experiment", "To create an experiment, say for example: create experiment Hints in assign-prog. I ask for what is \
+                           missing, show you the whole and create it after your yes. It begins as inactive."),
+    ("update_experiment", "To change an experiment, say what shall change, for example: set the weights of Hints to 70/30. I \
+                           ask back first. The conditions and decision points of an experiment that runs or is paused \
+                           are changed only if you insist."),
+    ("update_experiment_status", "Say which experiment and which status, for example: start Hints, stop Hints, cancel Hints. I \
+                                 show you both statuses and do it after your yes."),
+    ("delete_experiment", "To delete an experiment, say for example: delete experiment Hints. I show you its name and id, and you \
+                           type DELETE. It is gone for good then, with all its enrolments; stopping or archiving it would \
+                           keep them."),
+    ("init_experiment_user", "To try out a student, say for example: initialise user ada in class c1. I ask back first."),
+    ("get_decision_point_assignments", "Say for example: which conditions does user ada get in assign-prog? That enrols nobody."),
+    ("mark_decision_point", "Say for example: mark SelectSection for user ada. Marking enrols the student for good; the server cannot \
+                         take it back."),
+    ("visit_decision_point", "To let a student visit a decision point, say for example: let student ada visit SelectSection / \
+                          absolute_value_plot_equality in assign-prog. He is made known, assigned and marked, after your yes."),
+    ("test_condition_balance", "To test the balance, say for example: test the balance of Hints with 200 users. For an experiment that \
+                            is live I compute it from ids and weights, which leaves nothing on the server; else, or if you say \
+                            live, I show you a plan, and after your yes play students and restore the status."),
+    ("simulate_user_journey", "To simulate students, say for example: simulate 50 students going through Hints, or: simulate a journey \
+                            of user ada in assign-prog: visit SelectSection / absolute_value_plot_equality, then switch to class \
+                            c2. I show you the steps and take them after your yes."),
+];
 
 /// The effect of a change to this status.
 fn effect_of(status: &str) -> &'static str {
@@ -75,18 +78,8 @@ fn effect_of(status: &str) -> &'static str {
     }
 }
 
-fn word_for(status: &str) -> &'static str {
-    match status {
-        "enrolling" => "start",
-        "enrollmentComplete" => "stop",
-        "cancelled" => "cancel",
-        "archived" => "archive",
-        _ => "move",
-    }
-}
-
 /// The parameters of an action, from its JSON schema.
-pub(super) fn schema(action: Operation, schema: Option<&Value>) -> String {
+pub(crate) fn schema(action: &str, schema: Option<&Value>) -> String {
     let Some((properties, required)) = schema.and_then(properties) else {
         return format!("I have no list of what is needed to {}.", verb(action));
     };
@@ -116,11 +109,11 @@ fn properties(value: &Value) -> Option<(&serde_json::Map<String, Value>, Vec<Str
     value.as_object()?.values().find_map(properties)
 }
 
-pub(super) fn part(part: Part, context: &str, value: &Value) -> String {
+pub(crate) fn part(part: &str, context: &str, value: &Value) -> String {
     match part {
-        Part::Points => points_of_context(context, value),
-        Part::Conditions => listed("conditions", context, value),
-        Part::Groups => listed("group types", context, value),
+        "points" => points_of_context(context, value),
+        "conditions" => listed("conditions", context, value),
+        _ => listed("group types", context, value),
     }
 }
 
@@ -165,12 +158,12 @@ fn words(value: &Value) -> Vec<String> {
     }
 }
 
-pub(super) fn part_of_experiment(part: Part, experiment: &Value) -> String {
+pub(crate) fn part_of_experiment(part: &str, experiment: &Value) -> String {
     let name = name(experiment);
     match part {
-        Part::Conditions => format!("The conditions of {name} are: {}.", conditions(experiment)),
-        Part::Points => format!("The decision points of {name} are: {}.", points(experiment)),
-        Part::Groups => match wire::text(experiment, &["group_type"]) {
+        "conditions" => format!("The conditions of {name} are: {}.", conditions(experiment)),
+        "points" => format!("The decision points of {name} are: {}.", points(experiment)),
+        _ => match wire::text(experiment, &["group_type"]) {
             Some(kind) => format!("{name} assigns whole groups of the type {kind}."),
             None => format!("{name} assigns students one by one, not groups."),
         },
@@ -196,7 +189,7 @@ fn or_none(text: String) -> String {
     if text.is_empty() { "none".to_owned() } else { text }
 }
 
-pub(super) fn status(experiment: &Value) -> String {
+pub(crate) fn status(experiment: &Value) -> String {
     let status = wire::status(experiment);
     format!("Experiment {} is {status}: {}.", name(experiment), effect_of(status))
 }
@@ -212,7 +205,7 @@ fn members(list: &Value) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-pub(super) fn details(experiment: &Value) -> String {
+pub(crate) fn details(experiment: &Value) -> String {
     let mut lines = vec![format!(
         "Experiment {} ({})",
         name(experiment),
@@ -241,18 +234,106 @@ pub(super) fn details(experiment: &Value) -> String {
     lines.join("\n")
 }
 
-/// The experiments in alphabetical order, optionally with or without a status.
-pub(super) fn list(all: &[&Value], wanted: Option<&str>, denied: bool, context: Option<&str>) -> String {
-    let here = |one: &Value| context.is_none_or(|context| wire::context_of(one).as_deref() == Some(context));
-    let fits =
-        |one: &&&Value| here(one) && wanted.is_none_or(|wanted| (wire::status(one) == wanted) != denied);
-    let mut fitting: Vec<&&Value> = all.iter().filter(fits).collect();
+/// Two experiments, in what differs.
+pub(crate) fn compared(one: &Value, other: &Value) -> String {
+    let lines = |experiment: &Value| -> Vec<(String, String)> {
+        let details = details(experiment);
+        let line = |line: &str| line.strip_prefix("- ")?.split_once(": ").map(|(title, text)| (title.to_owned(), text.to_owned()));
+        details.lines().filter_map(line).collect()
+    };
+    let (mine, its) = (lines(one), lines(other));
+    let of = |all: &[(String, String)], title: &str| {
+        all.iter().find(|(known, _)| known == title).map_or_else(|| "none".to_owned(), |(_, text)| text.clone())
+    };
+    let mut titles: Vec<&String> = Vec::new();
+    for (title, _) in mine.iter().chain(&its) {
+        if !titles.contains(&title) {
+            titles.push(title);
+        }
+    }
+    let differs = titles.iter().filter(|title| of(&mine, title) != of(&its, title));
+    let differences: Vec<String> = differs.map(|title| format!("- {title}: {} / {}", of(&mine, title), of(&its, title))).collect();
+    let names = format!("{} and {}", name(one), name(other));
+    match differences.as_slice() {
+        [] => format!("Experiments {names} have the same settings."),
+        all => format!("Experiments {names} differ in:\n{}", all.join("\n")),
+    }
+}
+
+/// Whether an experiment has what a filter asks for: alternatives of properties, each perhaps denied.
+fn fits(filter: &[Slot], experiment: &Value) -> bool {
+    let alternatives = filter.split(|slot| slot.name == "or");
+    alternatives.map(|all| all_hold(all, experiment)).any(|holds| holds)
+}
+
+fn all_hold(properties: &[Slot], experiment: &Value) -> bool {
+    let mut denied = false;
+    properties.iter().all(|slot| {
+        if slot.name == "not" {
+            denied = true;
+            return true;
+        }
+        let holds = holds(slot, experiment);
+        let wanted = !std::mem::take(&mut denied);
+        holds == wanted
+    })
+}
+
+fn holds(slot: &Slot, experiment: &Value) -> bool {
+    let value = slot.value.as_str();
+    let made = wire::text(experiment, &["created_at", "createdAt"]).and_then(|at| at.get(..10)).unwrap_or_default();
+    match slot.name {
+        "status" => values::status_at(&tokens(value)).is_some_and(|(status, _)| wire::status(experiment) == status),
+        "context" => wire::context_of(experiment).is_some_and(|context| context.eq_ignore_ascii_case(value)),
+        "tag" => wire::texts(wire::field(experiment, &["tags"])).iter().any(|tag| tag.eq_ignore_ascii_case(value)),
+        "name" => wire::name(experiment).to_lowercase().contains(&value.to_lowercase()),
+        "after" => !made.is_empty() && made >= value,
+        "before" => !made.is_empty() && made < value,
+        "on" => made == value,
+        _ => true,
+    }
+}
+
+/// A filter in words.
+fn described(filter: &[Slot], is_one: bool) -> String {
+    let verb = if is_one { "is" } else { "are" };
+    let mut words = String::new();
+    let mut denied = "";
+    let mut joiner = "";
+    for slot in filter {
+        let value = wire::on_one_line(&slot.value);
+        let part = match slot.name {
+            "not" => {
+                denied = "not ";
+                continue;
+            }
+            "or" => {
+                joiner = " or";
+                continue;
+            }
+            "status" => {
+                let status = values::status_at(&tokens(&value)).map_or(value.as_str(), |(status, _)| status);
+                format!("that {verb} {denied}{status}")
+            }
+            "context" => format!("{denied}in {value}"),
+            "tag" => format!("{denied}tagged {value}"),
+            "name" => format!("{denied}with '{value}' in the name"),
+            "after" => format!("{denied}created from {value} on"),
+            "before" => format!("{denied}created before {value}"),
+            "on" => format!("{denied}created on {value}"),
+            _ => continue,
+        };
+        words = format!("{words}{joiner} {part}");
+        (denied, joiner) = ("", "");
+    }
+    words
+}
+
+/// The experiments that a filter lets through, in alphabetical order.
+pub(crate) fn list(all: &[&Value], filter: &[Slot]) -> String {
+    let mut fitting: Vec<&&Value> = all.iter().filter(|one| fits(filter, one)).collect();
     fitting.sort_by_key(|one| wire::text(one, &["name"]).unwrap_or_default().to_lowercase());
-    let of = wanted.map_or_else(String::new, |status| {
-        let verb = if fitting.len() == 1 { "is" } else { "are" };
-        format!(" that {verb}{} {status}", if denied { " not" } else { "" })
-    });
-    let of = context.map_or(of.clone(), |context| format!("{of} in {context}"));
+    let of = described(filter, fitting.len() == 1);
     if fitting.is_empty() {
         return format!("There are no experiments{}.", if of.is_empty() { " yet".to_owned() } else { of });
     }
@@ -275,7 +356,7 @@ fn distinguishing_data(experiment: &Value) -> String {
     format!("id {id}, {made}")
 }
 
-pub(super) fn enrollment(enrollment: &Value) -> String {
+pub(crate) fn enrollment(enrollment: &Value) -> String {
     let count = |value: &Value, name: &str| value.get(name).and_then(Value::as_u64).unwrap_or(0);
     let users = count(enrollment, "users");
     let groups = count(enrollment, "groups");
@@ -307,7 +388,7 @@ fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-pub(super) fn health(health: Option<&Value>) -> String {
+pub(crate) fn health(health: Option<&Value>) -> String {
     match health {
         Some(health) => {
             let version = wire::text(health, &["version"])
@@ -320,7 +401,7 @@ pub(super) fn health(health: Option<&Value>) -> String {
 }
 
 /// The actions of this conversation.
-pub(super) fn report(log: &Value) -> String {
+pub(crate) fn report(log: &Value) -> String {
     let entries = log.as_array().or_else(|| wire::field(log, &["execution_log", "entries"]).as_array());
     let entries = entries.map(Vec::as_slice).unwrap_or_default();
     if entries.is_empty() {

@@ -99,3 +99,9 @@ fn merge_updates(clauses: &mut Vec<Clause>) {
         }
     }
 }
+
+/// The last clause of this act in the messages before.
+pub(crate) fn earlier_clause(facts: &Facts, act: &str) -> Option<Clause> {
+    let earlier = facts.earlier.iter().rev().take(REACH);
+    earlier.flat_map(|said| read(said, &Known::default(), "").clauses).find(|clause| clause.act() == act)
+}
