@@ -29,15 +29,16 @@ fn class(reading: &Reading, facts: &Facts) -> (&'static str, f64) {
         return ("needs_info", 0.9);
     }
     let has_draft = !facts.situation_field("dropped").is_null();
+    let has_that = !facts.situation_field("that_experiment").is_null();
     let sure = if reading.is_whole() && reading.others.is_empty() { 0.9 } else { 0.75 };
-    let needs = |clause: &Clause| intent(clause, has_draft) == "needs_info";
+    let needs = |clause: &Clause| intent(clause, has_draft, has_that) == "needs_info";
     match reading.clauses.as_slice() {
         [] if reading.left.is_empty() => ("greeting", 0.9),
         [] => ("unclear", 0.3),
         [one] if one.act() == "status_of" && is_open(one, facts) => ("needs_info", 0.5),
         all if all.iter().any(needs) => ("needs_info", sure),
         _ if !reading.is_whole() => ("unclear", 0.3),
-        [one, ..] => (intent(one, has_draft), 0.9),
+        [one, ..] => (intent(one, has_draft, has_that), 0.9),
     }
 }
 
@@ -48,12 +49,13 @@ fn is_open(clause: &Clause, facts: &Facts) -> bool {
     unsaid && (facts.situation_field("that_experiment").is_null() || several)
 }
 
-fn intent(clause: &Clause, has_draft: bool) -> &'static str {
+fn intent(clause: &Clause, has_draft: bool, has_that: bool) -> &'static str {
     match clause.act() {
         "greeting" | "thanks" | "farewell" => "greeting",
         "help" | "explain" | "report" | "undo" => "direct_answer",
         "yes" => "confirm_reply",
         "no" | "refuse" => "cancel",
+        "mode" if has_that => "needs_info",
         "count" | "mode" | "insist" | "answer" | "weights" if !has_draft => "unclear",
         "set_status" if clause.form.is_answer() && !has_draft => "unclear",
         _ => "needs_info",

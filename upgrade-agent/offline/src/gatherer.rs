@@ -8,6 +8,8 @@ mod people;
 mod questions;
 mod targets;
 
+use std::cell::RefCell;
+
 use serde_json::{Map, Value, json};
 
 use crate::facts::Facts;
@@ -41,12 +43,14 @@ pub(crate) fn next(facts: &Facts) -> NextStep {
     if settled.iter().any(|tool| facts.was_called(tool)) {
         return NextStep::Done("That is all.".to_owned());
     }
-    let gatherer = Gatherer { facts, asked: asked(facts) };
+    let gatherer = Gatherer { facts, refused: RefCell::default(), asked: asked(facts) };
     gatherer.run().unwrap_or_else(|step| step)
 }
 
 struct Gatherer<'a> {
     facts: &'a Facts,
+    /// What could not be taken, said with the question for it.
+    refused: RefCell<Vec<String>>,
     /// The parameter that the person was asked for.
     asked: &'static str,
 }
@@ -143,7 +147,7 @@ impl Gatherer<'_> {
             return Ok(None);
         }
         let (params, missing) = self.changed(draft, clause)?;
-        if params.is_empty() && missing.is_empty() {
+        if params.is_empty() && missing.is_empty() && self.refused.borrow().is_empty() {
             return Ok(Some(self.left_over(speech::no_answer(&self.facts.message))));
         }
         if draft.waits {
@@ -177,6 +181,7 @@ impl Gatherer<'_> {
         }
         let act = match clause.act() {
             "weights" => "update",
+            "mode" => "balance",
             act => act,
         };
         let Some(action) = action_of(act) else {
@@ -206,7 +211,10 @@ impl Gatherer<'_> {
             needed["begins_anew"] = json!(true);
         }
         let mut calls = vec![("set_action_needed", needed), ("set_action_params", json!({ "action_params": params }))];
-        if !missing.is_empty() {
+        let refused = self.refused.borrow().join(" ");
+        if !refused.is_empty() {
+            calls.push(("set_missing_params", json!({ "missing_params": missing, "not_understood": refused })));
+        } else if !missing.is_empty() {
             calls.push(("set_missing_params", json!({ "missing_params": missing })));
         }
         NextStep::Call(calls)

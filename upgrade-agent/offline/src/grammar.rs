@@ -42,7 +42,8 @@ impl Form {
 
     /// Whether any text is an answer of this form.
     pub(crate) fn takes_any_text(&self) -> bool {
-        matches!(self.asked, "name" | "description" | "user_id")
+        let slots = ["<name>", "<description", "<user"];
+        !self.asked.is_empty() && slots.iter().any(|slot| self.pattern.contains(slot))
     }
 }
 

@@ -1,27 +1,28 @@
 //! The forms nearest to a text that was not understood, by the edit distance of their words.
 
 use crate::grammar::FORMS;
-use crate::reading::Reading;
+use crate::reading::{Clause, Reading};
 use crate::token::{Token, tokens};
 
 /// How many words of a text are compared, so that the work does not grow with its length.
 const WORDS: usize = 12;
 
-/// The examples of the nearest forms: to the whole message, or to the part that begins nothing.
+/// The examples of the nearest forms: those of the act that was understood, then those with the nearest words.
 pub(crate) fn forms(reading: &Reading, message: &str) -> Vec<&'static str> {
-    let part = match (reading.clauses.is_empty(), reading.left.first()) {
-        (false, Some(left)) => left.as_str(),
-        _ => message,
-    };
-    let words = words(&tokens(part));
-    let mut near: Vec<(usize, &'static str)> = FORMS
+    let act = reading.clauses.first().map(Clause::act);
+    let words = words(&tokens(message));
+    let mut near: Vec<(bool, usize, &'static str)> = FORMS
         .iter()
         .filter(|form| form.asked.is_empty())
-        .map(|form| (distance(&words, &self::words(&tokens(form.example))), form.example))
+        .map(|form| {
+            let own = self::words(&tokens(form.example));
+            // A share of the words of both, so that short examples are not near to everything.
+            let share = 1_000 * distance(&words, &own) / (words.len() + own.len()).max(1);
+            (Some(form.act) != act, share, form.example)
+        })
         .collect();
-    near.sort_by_key(|(distance, _)| *distance);
-    near.dedup_by_key(|(_, example)| *example);
-    near.into_iter().take(3).map(|(_, example)| example).collect()
+    near.sort_by_key(|(other, share, _)| (*other, *share));
+    near.into_iter().take(3).map(|(_, _, example)| example).collect()
 }
 
 fn words(tokens: &[Token<'_>]) -> Vec<String> {

@@ -128,12 +128,10 @@ pub(crate) fn read(message: &str, known: &Known, asked: &'static str) -> Reading
     let matcher = Matcher::new(Scene::new(message, &tokens, known), &grammar.lexicon);
     let mut chart = Chart { matcher: &matcher, asked, cells: vec![None; 2 * (tokens.len() + 1)] };
     chart.fill();
-    let readings = chart.readings();
-    let mut readings = readings.into_iter();
+    let mut readings = preferred(chart.readings(), known).into_iter();
     let mut reading = readings.next().unwrap_or_default();
     if reading.left.is_empty() {
         reading.others = readings.map(|other| other.clauses).collect();
-        prefer_known(&mut reading, known);
         reading.clauses.extend(chart.courtesy().filter(|_| reading.clauses.is_empty()));
     }
     reading.work = matcher.work() + message.len() as u64;
@@ -142,9 +140,9 @@ pub(crate) fn read(message: &str, known: &Known, asked: &'static str) -> Reading
 
 /// Of several readings those with the fewest names that do not exist. If none exists, no reading can do anything,
 /// and the first of an act stands for the others.
-fn prefer_known(reading: &mut Reading, known: &Known) {
-    let unknown = |clauses: &[Clause]| {
-        let slots = clauses.iter().flat_map(|clause| &clause.slots).filter(|slot| slot.said);
+fn preferred(all: Vec<Reading>, known: &Known) -> Vec<Reading> {
+    let unknown = |reading: &Reading| {
+        let slots = reading.clauses.iter().flat_map(|clause| &clause.slots).filter(|slot| slot.said);
         let is_unknown = |slot: &&Slot| match slot.name {
             "experiment" => !known.is_experiment(&slot.value),
             "context" => !known.contexts.contains(&slot.value),
@@ -152,30 +150,28 @@ fn prefer_known(reading: &mut Reading, known: &Known) {
         };
         slots.filter(is_unknown).count()
     };
-    let all: Vec<Vec<Clause>> = std::iter::once(std::mem::take(&mut reading.clauses)).chain(reading.others.drain(..)).collect();
     let all = prefer_answers(all);
-    let fewest = all.iter().map(|clauses| unknown(clauses)).min().unwrap_or_default();
-    let mut kept: Vec<Vec<Clause>> = Vec::new();
-    for clauses in all.into_iter().filter(|clauses| unknown(clauses) == fewest) {
-        let acts = |clauses: &[Clause]| clauses.iter().map(Clause::act).collect::<Vec<_>>();
-        if fewest == 0 || kept.iter().all(|other| acts(other) != acts(&clauses)) {
-            kept.push(clauses);
+    let fewest = all.iter().map(unknown).min().unwrap_or_default();
+    let mut kept: Vec<Reading> = Vec::new();
+    for reading in all.into_iter().filter(|reading| unknown(reading) == fewest) {
+        let acts = |reading: &Reading| reading.clauses.iter().map(Clause::act).collect::<Vec<_>>();
+        if fewest == 0 || kept.iter().all(|other| acts(other) != acts(&reading)) {
+            kept.push(reading);
         }
     }
-    let mut kept = kept.into_iter();
-    reading.clauses = kept.next().unwrap_or_default();
-    reading.others = kept.collect();
+    kept
 }
 
 /// An answer is what was asked for, unless any text would answer.
-fn prefer_answers(all: Vec<Vec<Clause>>) -> Vec<Vec<Clause>> {
-    let answers = |clauses: &Vec<Clause>| clauses.iter().any(|clause| clause.act() == "answer");
-    let free = |clauses: &Vec<Clause>| clauses.iter().any(|clause| clause.act() == "answer" && clause.form.takes_any_text());
+fn prefer_answers(all: Vec<Reading>) -> Vec<Reading> {
+    let answers = |reading: &Reading| reading.clauses.iter().any(|clause| clause.act() == "answer");
+    let free = |reading: &Reading| reading.clauses.iter().any(|clause| clause.form.takes_any_text());
     if !all.iter().any(answers) {
         return all;
     }
-    let wanted = all.iter().any(|clauses| answers(clauses) && !free(clauses));
-    let (kept, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|clauses| answers(clauses) == wanted);
+    let wanted = all.iter().any(|reading| answers(reading) && !free(reading));
+    let is_kept = |reading: &Reading| if wanted { answers(reading) && !free(reading) } else { !answers(reading) };
+    let (kept, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(is_kept);
     if kept.is_empty() { rest } else { kept }
 }
 
@@ -324,9 +320,4 @@ impl Chart<'_> {
         let slots = bound.all().into_iter().map(slot).collect();
         Clause { form, slots, source: scene.source(start, end).to_owned() }
     }
-}
-
-/// Whether a message ends as a question does.
-pub(crate) fn asks(message: &str) -> bool {
-    tokens(message).iter().rev().take_while(|token| ends_sentence(token)).any(|token| token.text == "?")
 }

@@ -119,16 +119,27 @@ impl<'m> Scene<'m> {
         if self.tokens[at].kind == Kind::Quoted {
             return vec![at + 1];
         }
-        let mut ends = self.known_names(at);
+        let mut ends: Vec<usize> = self.shown_with_id(at).into_iter().chain(self.known_names(at)).collect();
         let words = self.words(at).filter(|_| !VERBS.contains(&self.tokens[at].low.as_str()));
         if let Some(end) = words {
             let noun = |at: usize| ["experiment", "study", "trial"].contains(&self.tokens[at].low.as_str());
             let end = if end > at + 1 && noun(end - 1) { end - 1 } else { end };
-            if !ends.contains(&end) {
-                ends.push(end);
+            // The whole is preferred; a part of it is a name if the production goes on with its other words.
+            for end in (at + 1..=end).rev() {
+                if !ends.contains(&end) {
+                    ends.push(end);
+                }
             }
         }
         ends
+    }
+
+    /// An experiment as a list shows it: "Foo (id 0123abcd, assign-prog, created 2026-01-31)".
+    fn shown_with_id(&self, at: usize) -> Option<usize> {
+        let near = &self.tokens[at..self.tokens.len().min(at + 2 * LONGEST_NAME)];
+        let id = near.windows(2).position(|pair| pair[0].is_sign(&["("]) && pair[1].low == "id")?;
+        let close = near[id..].iter().position(|token| token.is_sign(&[")"]))?;
+        (id > 0).then_some(at + id + close + 1)
     }
 
     fn known_names(&self, at: usize) -> Vec<usize> {
@@ -207,7 +218,7 @@ const STOPS: &[&str] = &[
     "now", "please", "pls", "plz", "thanks", "thx", "thank", "today", "tomorrow", "tonight", "yesterday", "asap",
     "anyway", "through", "within", "without", "during", "under", "about", "using", "via", "called", "named",
     "starting", "ending", "twice", "again", "every", "each", "'s", "per", "running", "offline", "live", "only", "out",
-    "take", "takes", "get", "gets", "compares", "comparing", "split", "evenly", "whether", "that",
+    "take", "takes", "described", "assigned", "get", "gets", "compares", "comparing", "split", "evenly", "whether", "that",
 ];
 
 /// Words that no unquoted name begins with.
@@ -232,7 +243,7 @@ const NO_IDS: &[&str] = &[
     "in", "at", "of", "with", "to", "from", "for", "and", "or", "but", "then", "as", "on", "by", "the", "a", "an",
     "user", "users", "student", "students", "learner", "learners", "pupil", "pupils", "class", "classes", "school",
     "schools", "it", "this", "that", "everyone", "everybody", "is", "are", "if", "not", "should", "must", "who", "all",
-    "nobody", "no", "only", "group", "groups", "people", "experiment", "experiments", "does", "do", "did", "would", "will's", "be", "i", "we", "you", "my", "the",
+    "nobody", "no", "only", "group", "groups", "people", "experiment", "experiments", "does", "do", "did", "would", "be", "i", "we", "you", "my", "him", "her", "them", "he", "she", "me", "us",
 ];
 
 /// Words that join clauses.
@@ -255,10 +266,15 @@ fn is_name_start(token: &Token<'_>) -> bool {
 
 fn is_name_part(token: &Token<'_>) -> bool {
     match token.kind {
-        Kind::Word => !STOPS.contains(&token.low.as_str()) || token.text == "Running",
+        Kind::Word => (!STOPS.contains(&token.low.as_str()) || token.text == "Running") && !is_ratio(&token.low),
         Kind::Sign => matches!(token.text, "(" | ")" | "=" | "-" | "–" | "—"),
         Kind::Quoted | Kind::Json => false,
     }
+}
+
+/// "70/30" is a weight, and no part of a name.
+fn is_ratio(low: &str) -> bool {
+    low.contains('/') && low.chars().all(|c| c.is_ascii_digit() || c == '/' || c == '%')
 }
 
 fn is_id(token: &Token<'_>) -> bool {

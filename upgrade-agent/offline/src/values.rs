@@ -186,8 +186,11 @@ fn shares(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
         }
         at += comma + and;
     }
+    // One name with a number is no weight unless it says so: "seed 7".
+    let is_weight = |text: &str| text.ends_with('%') || ["percent", "half", "third", "thirds", "quarter", "quarters"].contains(&text);
+    let plain = all.len() == 1 && !tokens[..end].iter().any(|token| is_weight(&token.low));
     let any = all.iter().any(|share: &Share| share.share.is_some());
-    any.then_some((Weights::Shares(all), end))
+    (any && !plain).then_some((Weights::Shares(all), end))
 }
 
 fn share(tokens: &[Token<'_>]) -> Option<(Share, usize)> {

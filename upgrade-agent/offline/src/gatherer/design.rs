@@ -150,8 +150,9 @@ impl Gatherer<'_> {
             None => before.get("context").and_then(Value::as_str).map(|name| self.context(name)).transpose()?,
         };
         let codes = codes(before.get("conditions"));
-        let codes = if codes.is_empty() { context.map(|context| context.conditions).unwrap_or_default() } else { codes };
-        put("conditions", conditions(clause, &codes));
+        let known = context.map(|context| context.conditions).unwrap_or_default();
+        let codes = if codes.is_empty() { known.clone() } else { codes };
+        put("conditions", conditions(clause, &codes).filter(|all| self.are_known(all, &known)));
         for (list, added, removed) in [("inclusion", "include", "uninclude"), ("exclusion", "exclude", "unexclude")] {
             let (users, groups) = (format!("{list}_users"), format!("{list}_groups"));
             put(&users, members(before.get(&users), clause.all(added), clause.all(removed)));
@@ -164,6 +165,17 @@ impl Gatherer<'_> {
             put(&groups, clause.slot(&ids).map(|_| json!(all)));
         }
         Ok(params)
+    }
+
+    /// Whether the context has all of these conditions; if not, the person is told which it has not.
+    fn are_known(&self, conditions: &Value, known: &[String]) -> bool {
+        let codes = codes(Some(conditions));
+        let wrong: Vec<&str> = codes.iter().filter(|code| !known.is_empty() && !known.contains(code)).map(String::as_str).collect();
+        if !wrong.is_empty() {
+            let why = format!("The context has no condition {}.", wrong.join(" and no condition "));
+            self.refused.borrow_mut().push(wire::on_one_line(&why));
+        }
+        wrong.is_empty()
     }
 
     /// The decision points, as a clause sets, adds or removes one.

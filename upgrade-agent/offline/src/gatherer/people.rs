@@ -50,7 +50,12 @@ impl Gatherer<'_> {
     }
 
     pub(super) fn balance(&self, clause: &Clause) -> Flow<Proposal> {
-        let (mut params, missing) = self.of_experiment(clause)?;
+        let (mut params, mut missing) = self.of_experiment(clause)?;
+        let that = self.facts.situation_field("that_experiment")["id"].as_str();
+        if let Some(id) = that.filter(|_| clause.act() == "mode") {
+            params.insert("experiment_id".to_owned(), json!(id));
+            missing.clear();
+        }
         count(clause, &mut params);
         if let Some(Value::Object(place)) = self.place(clause, "site", "target")? {
             params.extend(place);

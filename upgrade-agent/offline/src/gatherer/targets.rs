@@ -56,9 +56,33 @@ impl Gatherer<'_> {
         let found: Vec<&KnownName> = if exact.is_empty() { alike() } else { exact };
         match found.as_slice() {
             [known] => Ok(Some((*known).clone())),
-            [] => Err(unknown(said, names)),
+            [] => Err(self.unknown(said, names)),
             _ => Ok(None),
         }
+    }
+
+    /// No experiment has this name. If one has its beginning, the rest was not understood.
+    fn unknown(&self, said: &str, names: &[KnownName]) -> NextStep {
+        if names.is_empty() {
+            return error("not_found", "there are no experiments yet".to_owned());
+        }
+        let rest = |known: &KnownName| {
+            let start = said.get(..known.name.len()).filter(|start| start.eq_ignore_ascii_case(&known.name))?;
+            said.get(start.len()..)?.strip_prefix(' ').map(|rest| rest.trim().to_owned())
+        };
+        let near_start = names.iter().filter_map(|known| Some((known, rest(known)?)));
+        let near_start = near_start.max_by_key(|(known, _)| known.name.len());
+        let said = wire::on_one_line(said);
+        if let Some((known, rest)) = near_start {
+            let name = wire::on_one_line(&known.name);
+            return self.left_over(format!(
+                "There is no experiment called '{said}'. If you mean '{name}', I did not understand '{rest}'. I started nothing."
+            ));
+        }
+        let mut near: Vec<&KnownName> = names.iter().collect();
+        near.sort_by_key(|known| strsim::osa_distance(&folded(&said), &folded(&known.name)));
+        let near: Vec<String> = near.iter().take(5).map(|known| format!("'{}'", wire::on_one_line(&known.name))).collect();
+        error("not_found", format!("there is no experiment called '{said}'; the nearest names are {}", near.join(", ")))
     }
 
     /// The context of this name, in the server's spelling.
@@ -89,17 +113,6 @@ fn is_id_of(said: &str, id: &str) -> bool {
     let shown = said.split_once("(id ").and_then(|(_, rest)| rest.split([',', ')', ' ']).next());
     let start = shown.unwrap_or(said);
     start.len() >= 8 && id.to_lowercase().starts_with(&start.to_lowercase())
-}
-
-fn unknown(said: &str, names: &[KnownName]) -> NextStep {
-    if names.is_empty() {
-        return error("not_found", "there are no experiments yet".to_owned());
-    }
-    let mut near: Vec<&KnownName> = names.iter().collect();
-    near.sort_by_key(|known| strsim::osa_distance(&folded(said), &folded(&known.name)));
-    let near: Vec<String> = near.iter().take(5).map(|known| format!("'{}'", wire::on_one_line(&known.name))).collect();
-    let said = wire::on_one_line(said);
-    error("not_found", format!("there is no experiment called '{said}'; the nearest names are {}", near.join(", ")))
 }
 
 /// The experiments that the last reply lists: one a line, "- Foo (inactive in assign-prog)", or in a sentence.

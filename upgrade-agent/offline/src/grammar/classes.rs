@@ -8,7 +8,7 @@ pub(super) const FILLER: &str = "
     | (can | could | would | will) (you | u | we) [please | pls] | would you mind | (would | is) it [be] possible to
     | i 'd like [you] to | i'd like [you] to | i would like [you] to | i want [you] to | i need [you] to | we need to | we want to
     | we are ready to | i wish to | let 's | lets | let us | go ahead and | go on and
-    | now | just | right (now | away) | at once | immediately | for me | for us | again | for now
+    | now | just | right (now | away) | asap | as soon as possible | at once | immediately | for me | for us | again | for now
     | and | then | but | also | too | as well | after that | afterwards | next | finally | first
     | no , | no | wait | actually | hmm | hm | oh | rather | instead";
 
@@ -45,7 +45,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         | fifth =experiment:fifth | sixth =experiment:sixth | seventh =experiment:seventh | eighth =experiment:eighth
         | ninth =experiment:ninth | tenth =experiment:tenth | last =experiment:last | other =experiment:other"),
     ("nth", "[the] {ordinal} [one | {noun}]"),
-    ("named", "[{art}] [{noun} [{called}]] <experiment> [{noun}]"),
+    ("named", "[{art}] [[inactive | running | paused] {noun} [{called}]] <experiment> [{noun}]"),
     ("exp", "{that} | {nth} | {named}"),
     ("whose", "its =experiment:that | {exp} 's"),
     ("some", "(a | an | the | one | any | some | my) [inactive | running | paused] {noun}"),
@@ -78,9 +78,9 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         | per =unit:group <group_type> | (assigned | assignment) by (group | groups) =unit:group
         | [with] [the] (unit [of assignment] | assignment unit) [{is}] (group =unit:group [<group_type>] | individual =unit:individual)
         | [with] [the] group type [{is}] <group_type:code>
-        | [with] [the | a] description [{is}] <description:name> | description : <description:value>
+        | [with] [the | a] description [{is}] <description:name> | description : <description:value> | described as <description:name>
         | [with] [the] (tag | tags) [{is}] <tags:codes> | tagged [with | as] <tags:codes>
-        | [with] [the] consistency [rule] [{is}] {consistency}
+        | [with] [the] consistency [rule] [{is}] {consistency} | {consistency} consistency
         | [with] [the] (post [experiment] rule | post-experiment rule) [{is}] {post}
         | exclude {excludeds} | [only] include {includeds}
         | exclude if reached =if_reached:true"),

@@ -65,9 +65,9 @@ pub(crate) const FORMS: &[Form] = &[
     form(Orders, "set_status", "{archive} =to:archived ({exp} | [{some}]) [{force}]", "archive Hints"),
     form(Orders, "set_status", "({set} | move | put) {exp} to <status> [{force}] | {set} the (status | state) of {exp} to <status> [{force}]
         | {set} {whose} (status | state) to <status> [{force}] | {exp} should be <status>", "set the status of Hints to preview"),
-    form(Orders, "delete", "{delete} ({exp} | [{some}])", "delete Hints"),
+    form(Orders, "delete", "{delete} ({exp} | {some})", "delete Hints"),
     form(Orders, "create", "{create} [a | an | the | another =anew:true] [new] [group =unit:group] {noun} [[{called}] <name>] [[with] ,] {designs}
-        | new {noun} [{called}] <name> {designs} | create it {designs}",
+        | new {noun} [{called}] <name> {designs} | create it {designs} | create <name> in [the] [context] <context> {designs}",
         "create experiment Boost in assign-prog at SelectSection / absolute_value_plot_equality, 50/50, for everybody"),
     form(Orders, "create", "create [an] {noun} with {context_nth} context {designs} | create [an] {noun} with <context>
         | start a new {noun} [{called} <name>] {designs} | run (a | an) {noun} in [the] [context] <context> {designs}",
@@ -79,11 +79,11 @@ pub(crate) const FORMS: &[Form] = &[
         "rename Hints to Tips"),
     form(Orders, "update", "rename ({exp} | {some}) =ask:name | {set} the name of {exp} =ask:name", "rename Hints"),
     form(Orders, "update", "{set} the (weights | split | {conditions}) of {exp} [to | :] <weights> [{force}] | {set} {whose} (weights | split | {conditions}) to <weights> [{force}]
-        | ({set} | give) {exp} [to | :] <weights> [{force}] | split {exp} <weights>", "set the weights of Hints to 70/30"),
+        | ({set} | give) {exp} [to | :] <weights> [{force}] | split {exp} <weights> | set {exp} weights <weights> | (set | give | change) <weights> in {exp} | set weights of {exp} to <weights>", "set the weights of Hints to 70/30"),
     form(Orders, "update", "{set} {whose} (weights | {conditions}) =ask:conditions | {set} the (weights | {conditions}) of {exp} =ask:conditions",
         "change the weights of Hints"),
     form(Orders, "update", "({set} | give) the description of {exp} {to} <description:name> | add the description <description:name> to {exp}
-        | give {exp} the description <description:name> | {set} {whose} description to <description:name>", "set the description of Hints to \"a pilot\""),
+        | give {exp} (the | a) description [:] <description:name> | give {exp} a description : <description:value> | {set} {whose} description to <description:name>", "set the description of Hints to \"a pilot\""),
     form(Orders, "update", "{set} the description of {exp} =ask:description | {set} {whose} description =ask:description", "change the description of Hints"),
     form(Orders, "update", "add the (tag | tags) <add_tags:codes> to {exp} | add <add_tags:codes> to the tags of {exp} | tag {exp} (with | as) <add_tags:codes>",
         "add the tag pilot to Hints"),
@@ -126,7 +126,7 @@ pub(crate) const FORMS: &[Form] = &[
         "simulate a journey of student ada through Hints: visit, then pause it, then visit again"),
     // Answers and corrections.
     form(Corrections, "yes", "yes | yeah | yep | yup | y | ok | okay | sure | certainly | of course | confirm | do it | go ahead | yes please", "yes"),
-    form(Corrections, "no", "no | nope | n | cancel | abort | never mind | nevermind | forget it | no (thanks | thank you) | stop it | don't", "never mind"),
+    form(Corrections, "no", "no | nope | n | cancel | abort | never mind | nevermind | forget it | no (thanks | thank you) | don't", "never mind"),
     form(Corrections, "insist", "force it | do it anyway | anyway | i insist | force | do it by force", "do it anyway"),
     form(Corrections, "refuse", "{dont} ({start} | {stop} | {delete} | {create} | {cancel} | {archive} | {update} | rename | exclude) ({exp} | [{some}])", "don't start Hints"),
     form(Corrections, "every", "({start} | {stop} | {delete} | {cancel} | {archive}) {every}", "delete all experiments"),
@@ -139,6 +139,7 @@ pub(crate) const FORMS: &[Form] = &[
     form(Corrections, "set_status", "<status> | make it <status> | it should be <status>", "cancelled instead"),
     form(Corrections, "mode", "[i want] [a | the] live [test] =mode:live [{count}] | [i want] [an | a] offline [test] =mode:offline [{count}]", "I want a live test"),
     // Answers to questions.
+    answer("name", "[at | on] <site:code> / <target:code> {designs}", "SelectSection / absolute_value_plot_equality"),
     answer("name", "[(call | name) it | it is called | its name is | name :] <name>", "Tips"),
     answer("description", "<description:value>", "for the pilot"),
     answer("user_id", "[(user | student)] <user:id>", "ada"),
