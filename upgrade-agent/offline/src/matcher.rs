@@ -127,7 +127,13 @@ pub(crate) struct Matcher<'m> {
 
 impl<'m> Matcher<'m> {
     pub(crate) fn new(scene: Scene<'m>, lexicon: &'m Lexicon) -> Self {
-        let keywords = scene.tokens.iter().map(|token| lexicon.keywords(token)).collect();
+        let mut known: HashMap<&str, Vec<&'static str>> = HashMap::new();
+        let mut keywords = Vec::with_capacity(scene.tokens.len());
+        for token in scene.tokens {
+            let is_plain = matches!(token.kind, Kind::Word | Kind::Sign);
+            let own = if is_plain { known.entry(&token.low).or_insert_with(|| lexicon.keywords(token)).clone() } else { Vec::new() };
+            keywords.push(own);
+        }
         Matcher { scene, lexicon, keywords, work: Cell::new(0) }
     }
 

@@ -1,5 +1,7 @@
 //! The table of sentences, and each production with its example.
 
+mod properties;
+
 use crate::grammar::{FORMS, grammar};
 use crate::reading::{Reading, read};
 use crate::matcher::Matcher;

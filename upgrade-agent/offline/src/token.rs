@@ -44,18 +44,22 @@ impl Token<'_> {
     }
 }
 
-/// The closing marks that the rest of the message is known not to have. Without it, each opening mark without a
-/// partner would search the whole rest again.
 #[derive(Clone, Debug, Default)]
-struct Absent(Vec<char>);
+struct LexerState {
+    /// The closing marks that the rest of the message is known not to have. Without them, each opening mark without
+    /// a partner would search the whole rest again.
+    absent: Vec<char>,
+    /// The end of the last quoted text.
+    quote_end: usize,
+}
 
-type Input<'t> = Stateful<LocatingSlice<&'t str>, Absent>;
+type Input<'t> = Stateful<LocatingSlice<&'t str>, LexerState>;
 
 /// Reads a message.
 pub(crate) fn tokens(message: &str) -> Vec<Token<'_>> {
-    let mut input = Stateful { input: LocatingSlice::new(message), state: Absent::default() };
+    let mut input = Stateful { input: LocatingSlice::new(message), state: LexerState::default() };
     let pieces: winnow::Result<Vec<Vec<Token<'_>>>> =
-        repeat(0.., alt((space, json, quoted, sign, word))).parse_next(&mut input);
+        repeat(0.., alt((space, json, possessive, quoted, sign, word))).parse_next(&mut input);
     pieces.unwrap_or_default().into_iter().flatten().collect()
 }
 
@@ -83,7 +87,7 @@ fn fail<T>(input: &mut Input<'_>) -> winnow::Result<T> {
 /// A JSON object, if the braces hold one.
 fn json<'t>(input: &mut Input<'t>) -> winnow::Result<Vec<Token<'t>>> {
     let rest: &'t str = ***input;
-    if !rest.starts_with('{') || input.state.0.contains(&'}') {
+    if !rest.starts_with('{') || input.state.absent.contains(&'}') {
         return fail(input);
     }
     let mut objects = serde_json::Deserializer::from_str(rest).into_iter::<serde_json::Value>();
@@ -93,7 +97,7 @@ fn json<'t>(input: &mut Input<'t>) -> winnow::Result<Vec<Token<'t>>> {
             Ok(vec![cut(input, Kind::Json, length, 0, 0)])
         }
         Some(Err(error)) if error.is_eof() => {
-            input.state.0.push('}');
+            input.state.absent.push('}');
             fail(input)
         }
         _ => fail(input),
@@ -113,12 +117,23 @@ fn closing(open: char) -> Option<&'static [char]> {
     }
 }
 
+/// The `'s` of a quoted name.
+fn possessive<'t>(input: &mut Input<'t>) -> winnow::Result<Vec<Token<'t>>> {
+    let rest: &'t str = ***input;
+    let end = ["'s", "’s"].into_iter().find(|end| rest.starts_with(end)).map(str::len);
+    let follows = input.state.quote_end > 0 && input.state.quote_end == input.current_token_start();
+    match end.filter(|end| follows && !rest[*end..].starts_with(char::is_alphanumeric)) {
+        Some(length) => Ok(vec![cut(input, Kind::Word, length, 0, 0)]),
+        None => fail(input),
+    }
+}
+
 fn quoted<'t>(input: &mut Input<'t>) -> winnow::Result<Vec<Token<'t>>> {
     let rest: &'t str = ***input;
     let mut signs = rest.char_indices();
     let Some((_, open)) = signs.next() else { return fail(input) };
     let Some(close) = closing(open) else { return fail(input) };
-    if input.state.0.contains(&open) {
+    if input.state.absent.contains(&open) {
         return fail(input);
     }
     // An apostrophe within a word closes nothing.
@@ -128,10 +143,11 @@ fn quoted<'t>(input: &mut Input<'t>) -> winnow::Result<Vec<Token<'t>>> {
         let inside = is_apostrophe && signs.peek().is_some_and(|(_, next)| next.is_alphanumeric());
         if close.contains(&c) && !inside {
             let length = at + c.len_utf8();
+            input.state.quote_end = input.current_token_start() + length;
             return Ok(vec![cut(input, Kind::Quoted, length, open.len_utf8(), c.len_utf8())]);
         }
     }
-    input.state.0.push(open);
+    input.state.absent.push(open);
     fail(input)
 }
 
@@ -188,6 +204,7 @@ mod tests {
             ("start C++ vs C#!", "start C++ vs C# ~!"),
             ("control=60, 70/30.", "control ~= 60 ~, 70/30 ~."),
             ("Foo's status is 6.5", "Foo 's status is 6.5"),
+            ("\"Foo\"'s status 'x'", "<Foo> 's status <x>"),
             ("don't “Was it ‘good’?” now", "don't <Was it ‘good’?> now"),
             ("'Tom's cat' «x» `y`", "<Tom's cat> <x> <y>"),
             ("\"open 'a 'b", "~\" open ~' a ~' b"),

@@ -22,6 +22,9 @@ pub(crate) enum Weights {
     Ratio(Vec<Share>),
 }
 
+/// The most conditions of one list of weights.
+const MOST: usize = 30;
+
 const NUMBERS: &[(&str, i64)] = &[
     ("one", 1), ("two", 2), ("three", 3), ("four", 4), ("five", 5), ("six", 6), ("seven", 7), ("eight", 8),
     ("nine", 9), ("ten", 10), ("twelve", 12), ("fifteen", 15), ("twenty", 20), ("thirty", 30), ("forty", 40),
@@ -106,7 +109,7 @@ fn ratio(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
     }
     let (mut all, mut at) = (Vec::new(), 0);
     let mut relative = false;
-    while let Some((share, used)) = percent(&tokens[at..]) {
+    while let Some((share, used)) = percent(&tokens[at..]).filter(|_| all.len() < MOST) {
         all.push(share);
         at += used;
         match tokens.get(at).map(|token| token.low.as_str()) {
@@ -156,7 +159,7 @@ fn equal(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
         return says(at).map(|used| (Weights::Equal(Vec::new()), at + used));
     }
     let (mut codes, mut at) = (Vec::new(), 0);
-    while let Some(code) = code(tokens.get(at)) {
+    while let Some(code) = code(tokens.get(at)).filter(|_| codes.len() < MOST) {
         codes.push(code.to_owned());
         at += 1;
         at += usize::from(low(at) == ",");
@@ -174,7 +177,7 @@ fn equal(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
 /// "control 70, variant 30", "70% control and the rest variant", "half control, half variant".
 fn shares(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
     let (mut all, mut at, mut end) = (Vec::new(), 0, 0);
-    while let Some((share, used)) = share(&tokens[at..]) {
+    while let Some((share, used)) = share(&tokens[at..]).filter(|_| all.len() < MOST) {
         all.push(share);
         at += used;
         end = at;

@@ -102,9 +102,9 @@ pub(crate) const FORMS: &[Form] = &[
     form(Orders, "update", "{delete} the decision point {remove_place} from {exp}", "remove the decision point workspace / analyzing_step_functions from Hints"),
     form(Orders, "update", "{set} the decision point of {exp} to {place}", "change the decision point of Hints to workspace / analyzing_step_functions"),
     form(Orders, "update", "exclude {excludeds} [{in_exp}] | (block | blacklist) {excludeds} {in_exp} | keep {excludeds} out of {exp}
-        | (put | add) {excludeds} (to | on) the exclusion list of {exp} | {excluded} should not be in {exp}", "exclude user bob from Hints"),
+        | (put | add) {excludeds} (to | on) the exclusion list of {exp} | [the] [{user}] <exclude:id> should not be in {exp}", "exclude user bob from Hints"),
     form(Orders, "update", "[only] include {includeds} [{in_exp}] | whitelist {includeds} {in_exp}
-        | (put | add) {includeds} (to | on) the inclusion list of {exp} | {included} (must | should) be in {exp}", "include class c1 in Hints"),
+        | (put | add) {includeds} (to | on) the inclusion list of {exp} | [the] [{user}] <include:id> (must | should) be in {exp}", "include class c1 in Hints"),
     form(Orders, "update", "(take | remove) <unexclude:ids> (off | from) the exclusion list [of {exp}]", "take bob off the exclusion list of Hints"),
     form(Orders, "update", "(take | remove) <uninclude:ids> (off | from) the inclusion list [of {exp}]", "take ann off the inclusion list of Hints"),
     form(Orders, "update", "{update} ({exp} | [{some}])", "change Hints"),
@@ -149,7 +149,7 @@ pub(crate) const FORMS: &[Form] = &[
     answer("decision_point", "[at | on] {place} | [at] <site:code> | the target is <target:code>", "SelectSection / absolute_value_plot_equality"),
     answer("site", "[at] <site:code>", "workspace"),
     answer("target", "<target:code>", "analyzing_step_functions"),
-    answer("conditions", "[with | split them] <weights> {designs} | <codes>", "control 30, variant 70"),
+    answer("conditions", "[with | split them] (<weights> | <codes>) {designs}", "control 30, variant 70"),
     answer("experiment_id", "{nth} | {named}", "Hints"),
     answer("status", "<status> | {start} =to:enrolling | {stop} =to:enrollmentComplete | {cancel} =to:cancelled", "enrolling"),
     answer("group_type", "<group_type:code>", "classId"),
