@@ -64,7 +64,7 @@ struct Draft {
 }
 
 /// The actions by the acts that start them.
-const ACTIONS: &[(&str, &str)] = &[
+pub(crate) const ACTIONS: &[(&str, &str)] = &[
     ("create", "create_experiment"),
     ("copy", "create_experiment"),
     ("update", "update_experiment"),
@@ -79,7 +79,7 @@ const ACTIONS: &[(&str, &str)] = &[
 ];
 
 /// The action of an act.
-pub(crate) fn action_of(act: &str) -> Option<&'static str> {
+fn action_of(act: &str) -> Option<&'static str> {
     ACTIONS.iter().find(|(known, _)| *known == act).map(|(_, action)| *action)
 }
 

@@ -120,6 +120,15 @@ pub fn forms_table() -> String {
     speech::table()
 }
 
+/// The names of the actions that the model proposes, which are those of the agent.
+///
+/// ```
+/// assert!(upgrade_offline_model::actions().any(|action| action == "delete_experiment"));
+/// ```
+pub fn actions() -> impl Iterator<Item = &'static str> {
+    gatherer::ACTIONS.iter().map(|(_, action)| *action)
+}
+
 #[async_trait::async_trait]
 impl ChatModel for OfflineModel {
     fn info(&self) -> ModelInfo {

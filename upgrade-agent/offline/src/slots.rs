@@ -243,7 +243,7 @@ const NO_IDS: &[&str] = &[
     "in", "at", "of", "with", "to", "from", "for", "and", "or", "but", "then", "as", "on", "by", "the", "a", "an",
     "user", "users", "student", "students", "learner", "learners", "pupil", "pupils", "class", "classes", "school",
     "schools", "it", "this", "that", "everyone", "everybody", "is", "are", "if", "not", "should", "must", "who", "all",
-    "nobody", "no", "only", "group", "groups", "people", "experiment", "experiments", "does", "do", "did", "would", "be", "i", "we", "you", "my", "him", "her", "them", "he", "she", "me", "us",
+    "nobody", "no", "only", "group", "groups", "people", "experiment", "experiments", "does", "do", "did", "would", "be", "i", "we", "you", "my", "equally", "evenly", "equal", "him", "her", "them", "he", "she", "me", "us",
 ];
 
 /// Words that join clauses.

@@ -37,7 +37,7 @@ pub(crate) fn asked(facts: &Facts) -> &'static str {
     ];
     let pending = facts.situation_field("pending");
     if !pending["action"].is_string() {
-        return "";
+        return if facts.situation_field("dropped")["action"].is_string() { "change" } else { "" };
     }
     let missing = wire::texts(&pending["missing"]);
     if missing.iter().any(|name| name == "context") {

@@ -45,7 +45,7 @@ pub(super) const CLASSES: &[(&str, &str)] = &[
         | fifth =experiment:fifth | sixth =experiment:sixth | seventh =experiment:seventh | eighth =experiment:eighth
         | ninth =experiment:ninth | tenth =experiment:tenth | last =experiment:last | other =experiment:other"),
     ("nth", "[the] {ordinal} [one | {noun}]"),
-    ("named", "[{art}] [[inactive | running | paused] {noun} [{called}]] <experiment> [{noun}]"),
+    ("named", "[{art}] [{noun} [{called}]] <experiment> [{noun}] | {art} (inactive | running | paused) {noun} [{called}] <experiment>"),
     ("exp", "{that} | {nth} | {named}"),
     ("whose", "its =experiment:that | {exp} 's"),
     ("some", "(a | an | the | one | any | some | my) [inactive | running | paused] {noun}"),

@@ -149,7 +149,7 @@ pub(crate) const FORMS: &[Form] = &[
     answer("decision_point", "[at | on] {place} | [at] <site:code> | the target is <target:code>", "SelectSection / absolute_value_plot_equality"),
     answer("site", "[at] <site:code>", "workspace"),
     answer("target", "<target:code>", "analyzing_step_functions"),
-    answer("conditions", "[with | split them] (<weights> | <codes>) {designs}", "control 30, variant 70"),
+    answer("conditions", "[with | split them] <weights> {designs} | [with | split them] <codes>", "control 30, variant 70"),
     answer("experiment_id", "{nth} | {named}", "Hints"),
     answer("status", "<status> | {start} =to:enrolling | {stop} =to:enrollmentComplete | {cancel} =to:cancelled", "enrolling"),
     answer("group_type", "<group_type:code>", "classId"),
@@ -160,7 +160,7 @@ pub(crate) const FORMS: &[Form] = &[
     form(Talk, "thanks", "thanks | thank you | thx", "thanks!"),
     form(Talk, "farewell", "bye | goodbye | good bye | see you [later] | quit | exit", "bye"),
     form(Talk, "help", "help [me] | what can you (do | say) | who are you | what is your name | how can you help me | what can i (say | ask)", "what can you say?"),
-    form(Talk, "undo", "undo (it | that | the last change) | revert (it | that) | take that back | roll back", "undo that"),
+    form(Talk, "undo", "undo (it | that | the last change) | revert (it | that) | take that back | roll back [the (rename | change | last change)]", "undo that"),
     // What the agent cannot do, or UpGrade cannot tell.
     form(Elsewhere, "cannot", "what is the p-value =topic:p_value (of | for | in) {exp} | is the difference in {exp} significant =topic:p_value
         | is {exp} significant =topic:p_value | which condition (is better | wins) in {exp} =topic:p_value", "what is the p-value of Hints?"),
@@ -177,6 +177,6 @@ pub(crate) const FORMS: &[Form] = &[
     form(Elsewhere, "beyond", "{delete} [the] ({user}) <user:id> =topic:students", "delete user bob"),
     form(Elsewhere, "beyond", "({create} | {delete} | rename) [a | the] context =topic:contexts [<more:rest>]", "delete context mathstream"),
     form(Elsewhere, "beyond", "{delete} (this | the) (conversation | chat | thread) =topic:conversations", "delete this conversation"),
-    form(Elsewhere, "beyond", "{create} a (factorial | stratified | within-subjects | within-subject | adaptive) =topic:designs {noun} [{called} <name>] {designs}",
+    form(Elsewhere, "beyond", "{create} a (factorial | stratified | within-subjects | within-subject | within (subject | subjects) | adaptive) =topic:designs {noun} [{called} <name>] {designs}",
         "create a factorial experiment called Boost"),
 ];
