@@ -8,7 +8,12 @@ const MOST: f64 = 110.0;
 
 fn main() {
     let mut failed = false;
-    for text in ["start Hints and stop Boost, ", "delete Hints because I said so. ", "exclude users a, b, c, ", "blorp "] {
+    for text in [
+        "start Hints and stop Boost, ",
+        "delete Hints because I said so. ",
+        "exclude users a, b, c, ",
+        "blorp ",
+    ] {
         let message = |length| text.chars().cycle().take(length).collect::<String>();
         let (small, large) = (work_of_reading(&message(1_000)), work_of_reading(&message(100_000)));
         let ratio = large as f64 / small as f64;

@@ -14,8 +14,13 @@ pub(crate) fn analysis(facts: &Facts) -> Value {
     let reading = understand(facts, &Known::default());
     let (intent, confidence) = class(&reading, facts);
     let about = facts.situation_field("that_experiment").get("name").and_then(Value::as_str);
-    let refers = reading.clauses.iter().flat_map(|clause| &clause.slots).any(|slot| slot.value == "that" && !slot.said);
-    let about = about.filter(|_| refers).map_or_else(String::new, |name| format!(" (about experiment '{name}')"));
+    let refers = reading
+        .clauses
+        .iter()
+        .flat_map(|clause| &clause.slots)
+        .any(|slot| slot.value == "that" && !slot.said);
+    let about =
+        about.filter(|_| refers).map_or_else(String::new, |name| format!(" (about experiment '{name}')"));
     json!({
         "intent": intent,
         "confidence": confidence,
@@ -45,7 +50,8 @@ fn class(reading: &Reading, facts: &Facts) -> (&'static str, f64) {
 /// Whether a question about the status names no experiment, and the conversation is about none.
 fn is_open(clause: &Clause, facts: &Facts) -> bool {
     let unsaid = clause.slots.iter().all(|slot| slot.name != "experiment");
-    let several = facts.before.lines().filter(|line| line.starts_with("- ") && line.ends_with(')')).count() > 1;
+    let several =
+        facts.before.lines().filter(|line| line.starts_with("- ") && line.ends_with(')')).count() > 1;
     unsaid && (facts.situation_field("that_experiment").is_null() || several)
 }
 

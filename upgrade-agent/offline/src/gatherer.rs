@@ -39,7 +39,8 @@ type Proposal = (Params, Vec<&'static str>);
 
 /// The next step.
 pub(crate) fn next(facts: &Facts) -> NextStep {
-    let settled = ["set_action_needed", "add_error", "update_action_params", "set_missing_params", "set_action_params"];
+    let settled =
+        ["set_action_needed", "add_error", "update_action_params", "set_missing_params", "set_action_params"];
     if settled.iter().any(|tool| facts.was_called(tool)) {
         return NextStep::Done("That is all.".to_owned());
     }
@@ -86,7 +87,11 @@ fn action_of(act: &str) -> Option<&'static str> {
 impl Gatherer<'_> {
     fn run(&self) -> Flow<NextStep> {
         let reading = self.reading()?;
-        if let Some(words) = speech::not_understood(&reading, &self.facts.message, &nearest::forms(&reading, &self.facts.message)) {
+        if let Some(words) = speech::not_understood(
+            &reading,
+            &self.facts.message,
+            &nearest::forms(&reading, &self.facts.message),
+        ) {
             return Ok(self.left_over(words));
         }
         let Some(clause) = reading.clauses.first() else { return Ok(done()) };
@@ -102,7 +107,10 @@ impl Gatherer<'_> {
     fn reading(&self) -> Flow<Reading> {
         let plain = understand(self.facts, &Known::default());
         let may_name = |clause: &Clause| {
-            clause.slots.iter().any(|slot| matches!(slot.name, "experiment" | "name" | "context" | "term")) || clause.act() == "answer"
+            let names = ["experiment", "name", "context", "term"];
+            clause.slots.iter().any(|slot| names.contains(&slot.name))
+                || clause.act() == "answer"
+                || action_of(clause.act()).is_some()
         };
         let is_sure = plain.is_whole() && plain.others.is_empty() && !plain.clauses.iter().any(may_name);
         if is_sure || plain.too_long.is_some() {
@@ -116,7 +124,10 @@ impl Gatherer<'_> {
     /// Nothing is proposed, and the person is told why. An open question stays open.
     fn left_over(&self, words: String) -> NextStep {
         let missing = wire::texts(&self.facts.situation_field("pending")["missing"]);
-        NextStep::Call(vec![("set_missing_params", json!({ "missing_params": missing, "not_understood": words }))])
+        NextStep::Call(vec![(
+            "set_missing_params",
+            json!({ "missing_params": missing, "not_understood": words }),
+        )])
     }
 
     fn draft(&self) -> Option<Draft> {
@@ -137,9 +148,13 @@ impl Gatherer<'_> {
             ("update", "create_experiment" | "update_experiment") => of_draft,
             ("weights", "create_experiment" | "update_experiment") => true,
             ("count" | "mode", "test_condition_balance" | "simulate_user_journey") => true,
-            ("set_status", "update_experiment_status") => of_draft && (draft.waits || clause.slot("status").is_some()),
+            ("set_status", "update_experiment_status") => {
+                of_draft && (draft.waits || clause.slot("status").is_some())
+            }
             ("create", "create_experiment") => draft.waits && of_draft && clause.slot("anew").is_none(),
-            ("balance", "test_condition_balance") | ("journey", "simulate_user_journey") => draft.waits && of_draft,
+            ("balance", "test_condition_balance") | ("journey", "simulate_user_journey") => {
+                draft.waits && of_draft
+            }
             ("reference", _) => self.asked == "experiment_id",
             _ => false,
         };
@@ -210,10 +225,14 @@ impl Gatherer<'_> {
         if anew && self.facts.situation_field("pending")["action"] == action {
             needed["begins_anew"] = json!(true);
         }
-        let mut calls = vec![("set_action_needed", needed), ("set_action_params", json!({ "action_params": params }))];
+        let mut calls =
+            vec![("set_action_needed", needed), ("set_action_params", json!({ "action_params": params }))];
         let refused = self.refused.borrow().join(" ");
         if !refused.is_empty() {
-            calls.push(("set_missing_params", json!({ "missing_params": missing, "not_understood": refused })));
+            calls.push((
+                "set_missing_params",
+                json!({ "missing_params": missing, "not_understood": refused }),
+            ));
         } else if !missing.is_empty() {
             calls.push(("set_missing_params", json!({ "missing_params": missing })));
         }

@@ -31,8 +31,10 @@ pub(crate) struct Form {
 impl Form {
     /// Whether the form is an answer, which only begins a message.
     pub(crate) fn is_answer(&self) -> bool {
-        matches!(self.act, "yes" | "no" | "insist" | "reference" | "count" | "weights" | "mode" | "and" | "answer")
-            || self.pattern.starts_with('<')
+        matches!(
+            self.act,
+            "yes" | "no" | "insist" | "reference" | "count" | "weights" | "mode" | "and" | "answer"
+        ) || self.pattern.starts_with('<')
     }
 
     /// Whether a clause of this form may begin here.

@@ -75,7 +75,11 @@ pub(crate) struct Lexicon {
 }
 
 impl Lexicon {
-    pub(crate) fn new(classes: HashMap<&'static str, Node>, forms: &[&Node], more: impl Iterator<Item = &'static str>) -> Self {
+    pub(crate) fn new(
+        classes: HashMap<&'static str, Node>,
+        forms: &[&Node],
+        more: impl Iterator<Item = &'static str>,
+    ) -> Self {
         let mut words: HashSet<&'static str> = more.collect();
         classes.values().chain(forms.iter().copied()).for_each(|node| collect(node, &mut words));
         let mut long: HashMap<usize, Vec<&'static str>> = HashMap::new();
@@ -131,7 +135,11 @@ impl<'m> Matcher<'m> {
         let mut keywords = Vec::with_capacity(scene.tokens.len());
         for token in scene.tokens {
             let is_plain = matches!(token.kind, Kind::Word | Kind::Sign);
-            let own = if is_plain { known.entry(&token.low).or_insert_with(|| lexicon.keywords(token)).clone() } else { Vec::new() };
+            let own = if is_plain {
+                known.entry(&token.low).or_insert_with(|| lexicon.keywords(token)).clone()
+            } else {
+                Vec::new()
+            };
             keywords.push(own);
         }
         Matcher { scene, lexicon, keywords, work: Cell::new(0) }

@@ -36,7 +36,13 @@ fn distance(one: &[String], other: &[String]) -> usize {
         let mut before = row[0];
         row[0] = 2 * (line + 1);
         for (at, wanted) in other.iter().enumerate() {
-            let change = if word == wanted { 0 } else if strsim::osa_distance(word, wanted) == 1 { 1 } else { 3 };
+            let change = if word == wanted {
+                0
+            } else if strsim::osa_distance(word, wanted) == 1 {
+                1
+            } else {
+                3
+            };
             let best = (before + change).min(row[at] + 2).min(row[at + 1] + 2);
             before = row[at + 1];
             row[at + 1] = best;

@@ -3,6 +3,8 @@
 //! All positions are visited once, from left to right. Of all ways to a position those are kept that leave the
 //! fewest tokens over, then those with the fewest clauses.
 
+use std::cmp::Reverse;
+
 use crate::grammar::{self, Form};
 use crate::matcher::{Bindings, Filler, Matcher};
 use crate::slots::{Known, Scene, ends_sentence, is_joiner};
@@ -138,7 +140,7 @@ pub(crate) fn read(message: &str, known: &Known, asked: &'static str) -> Reading
     reading
 }
 
-/// Of several readings those with the fewest names that do not exist. If none exists, no reading can do anything,
+/// Of several readings those with the fewest names that do not exist, then with the most names. If none exists, no reading can do anything,
 /// and the first of an act stands for the others.
 fn preferred(all: Vec<Reading>, known: &Known) -> Vec<Reading> {
     let unknown = |reading: &Reading| {
@@ -148,14 +150,15 @@ fn preferred(all: Vec<Reading>, known: &Known) -> Vec<Reading> {
             "context" => !known.contexts.contains(&slot.value),
             _ => false,
         };
-        slots.filter(is_unknown).count()
+        let named = slots.clone().filter(|slot| slot.name == "experiment").count();
+        (slots.filter(is_unknown).count(), Reverse(named))
     };
     let all = prefer_answers(all);
-    let fewest = all.iter().map(unknown).min().unwrap_or_default();
+    let Some(fewest) = all.iter().map(unknown).min() else { return all };
     let mut kept: Vec<Reading> = Vec::new();
     for reading in all.into_iter().filter(|reading| unknown(reading) == fewest) {
         let acts = |reading: &Reading| reading.clauses.iter().map(Clause::act).collect::<Vec<_>>();
-        if fewest == 0 || kept.iter().all(|other| acts(other) != acts(&reading)) {
+        if fewest.0 == 0 || kept.iter().all(|other| acts(other) != acts(&reading)) {
             kept.push(reading);
         }
     }
@@ -170,7 +173,8 @@ fn prefer_answers(all: Vec<Reading>) -> Vec<Reading> {
         return all;
     }
     let wanted = all.iter().any(|reading| answers(reading) && !free(reading));
-    let is_kept = |reading: &Reading| if wanted { answers(reading) && !free(reading) } else { !answers(reading) };
+    let is_kept =
+        |reading: &Reading| if wanted { answers(reading) && !free(reading) } else { !answers(reading) };
     let (kept, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(is_kept);
     if kept.is_empty() { rest } else { kept }
 }
@@ -202,7 +206,8 @@ impl Chart<'_> {
         }
         if !after {
             let is_first = cell.rank == (0, 0);
-            for (form, node) in grammar.forms.iter().filter(|(form, _)| form.may_stand(is_first, self.asked)) {
+            for (form, node) in grammar.forms.iter().filter(|(form, _)| form.may_stand(is_first, self.asked))
+            {
                 for (end, bound) in self.matcher.ways(node, at) {
                     let hash = bound.hash() ^ (std::ptr::from_ref(*form) as u64).rotate_left(17);
                     let rank = (cell.rank.0, cell.rank.1 + 1);
@@ -215,7 +220,16 @@ impl Chart<'_> {
         self.add(2 * end + 1, from, cell, at, Piece::Skipped, 0, rank);
     }
 
-    fn add(&mut self, to: usize, from: usize, before: &Cell, start: usize, piece: Piece, hash: u64, rank: (usize, usize)) {
+    fn add(
+        &mut self,
+        to: usize,
+        from: usize,
+        before: &Cell,
+        start: usize,
+        piece: Piece,
+        hash: u64,
+        rank: (usize, usize),
+    ) {
         if let Some(cell) = &self.cells[to]
             && cell.rank < rank
         {
@@ -226,7 +240,13 @@ impl Chart<'_> {
         }
         let Some(cell) = &mut self.cells[to] else { return };
         // The start of the message has no way to it.
-        for (index, earlier) in before.steps.iter().map(|step| step.hash).enumerate().chain(before.steps.is_empty().then_some((0, 0))) {
+        for (index, earlier) in before
+            .steps
+            .iter()
+            .map(|step| step.hash)
+            .enumerate()
+            .chain(before.steps.is_empty().then_some((0, 0)))
+        {
             let hash = earlier.rotate_left(7) ^ hash;
             if cell.steps.len() < READINGS && cell.steps.iter().all(|step| step.hash != hash) {
                 cell.steps.push(Step { piece: piece.clone(), start, before: (from, index), hash });
@@ -237,7 +257,8 @@ impl Chart<'_> {
     /// The readings of the whole message.
     fn readings(&self) -> Vec<Reading> {
         let end = 2 * self.matcher.len();
-        let cells: Vec<(usize, &Cell)> = [end + 1, end].into_iter().filter_map(|at| Some((at, self.cells[at].as_ref()?))).collect();
+        let cells: Vec<(usize, &Cell)> =
+            [end + 1, end].into_iter().filter_map(|at| Some((at, self.cells[at].as_ref()?))).collect();
         // A clause is better than courtesy alone.
         let rank = |cell: &Cell| (cell.rank.0, if cell.rank.1 == 0 { usize::MAX } else { cell.rank.1 });
         let Some(best) = cells.iter().map(|(_, cell)| rank(cell)).min() else { return Vec::new() };
@@ -256,8 +277,11 @@ impl Chart<'_> {
     /// The sense of a message that is courtesy alone.
     fn courtesy(&self) -> Option<Clause> {
         const ACTS: &[&str] = &["no", "thanks", "farewell", "yes", "greeting"];
-        let forms = ACTS.iter().flat_map(|act| grammar::grammar().forms.iter().filter(|(form, _)| form.act == *act));
-        let mut found = forms.flat_map(|(form, node)| (0..self.matcher.len().min(LONGEST_COURTESY)).map(move |at| (form, node, at)));
+        let forms =
+            ACTS.iter().flat_map(|act| grammar::grammar().forms.iter().filter(|(form, _)| form.act == *act));
+        let mut found = forms.flat_map(|(form, node)| {
+            (0..self.matcher.len().min(LONGEST_COURTESY)).map(move |at| (form, node, at))
+        });
         found.find_map(|(form, node, at)| {
             let (end, bound) = self.matcher.ways(node, at).into_iter().next()?;
             Some(self.clause(form, &bound, at, end))
@@ -278,10 +302,12 @@ impl Chart<'_> {
             match piece {
                 Piece::Filler => {}
                 Piece::Clause(form, bound) => reading.clauses.push(self.clause(form, &bound, start, end)),
-                Piece::Skipped => match left.last_mut().filter(|last| last.1 == start || self.joined(last.1, start)) {
-                    Some(last) => last.1 = end,
-                    None => left.push((self.with_joiner(start), end)),
-                },
+                Piece::Skipped => {
+                    match left.last_mut().filter(|last| last.1 == start || self.joined(last.1, start)) {
+                        Some(last) => last.1 = end,
+                        None => left.push((self.with_joiner(start), end)),
+                    }
+                }
             }
         }
         let signs = |token: &Token<'_>| ends_sentence(token) || token.is_sign(&[",", ";"]);

@@ -75,8 +75,11 @@ impl Responder<'_> {
             return format!("{} {words}", speech::UNCLEAR);
         }
         let unclear = self.facts.situation_field("reply_kind") == "clarification";
-        let answers: Vec<String> =
-            reading.clauses.iter().map(|clause| if unclear { self.clarification(clause, &near) } else { self.answer_to(clause) }).collect();
+        let answers: Vec<String> = reading
+            .clauses
+            .iter()
+            .map(|clause| if unclear { self.clarification(clause, &near) } else { self.answer_to(clause) })
+            .collect();
         if answers.is_empty() { GREETING.to_owned() } else { answers.join("\n\n") }
     }
 
@@ -113,7 +116,10 @@ impl Responder<'_> {
             "details" | "status_of" | "and" | "reference" => self.experiment(clause),
             "enrollment" => match self.gathered_by_id("enrollment_details").as_slice() {
                 [one, ..] => sentences::enrollment(one),
-                [] => format!("Of which experiment do you want to know the enrolment?\n\n{}", self.experiments(None)),
+                [] => format!(
+                    "Of which experiment do you want to know the enrolment?\n\n{}",
+                    self.experiments(None)
+                ),
             },
             "health" => sentences::health(self.gathered("upgrade_health")),
             _ => self.clarification(clause, &nearest::forms(&Reading::default(), &self.facts.message)),
@@ -156,18 +162,24 @@ impl Responder<'_> {
             _ => "group_types_for_",
         };
         let all = self.stored("get_all_gathered_info").as_object();
-        let found = all.into_iter().flatten().filter_map(|(key, value)| Some((key.strip_prefix(prefix)?, value)));
-        let lines: Vec<String> = found.map(|(context, value)| sentences::part(part, context, value)).collect();
+        let found =
+            all.into_iter().flatten().filter_map(|(key, value)| Some((key.strip_prefix(prefix)?, value)));
+        let lines: Vec<String> =
+            found.map(|(context, value)| sentences::part(part, context, value)).collect();
         match self.gathered_by_id("experiment_details").first() {
             _ if !lines.is_empty() => lines.join("\n"),
             Some(experiment) => sentences::part_of_experiment(part, experiment),
-            None => "I did not find out which context that is about. Ask me for the list of contexts.".to_owned(),
+            None => {
+                "I did not find out which context that is about. Ask me for the list of contexts.".to_owned()
+            }
         }
     }
 
     fn experiments(&self, clause: Option<&Clause>) -> String {
-        let stored = Some(self.stored("get_stored_experiments")).filter(|value| !wire::experiments(value).is_empty());
-        let all = stored.or_else(|| self.gathered("all_experiments")).map(wire::experiments).unwrap_or_default();
+        let stored =
+            Some(self.stored("get_stored_experiments")).filter(|value| !wire::experiments(value).is_empty());
+        let all =
+            stored.or_else(|| self.gathered("all_experiments")).map(wire::experiments).unwrap_or_default();
         sentences::list(&all, clause.map(|clause| clause.slots.as_slice()).unwrap_or_default())
     }
 

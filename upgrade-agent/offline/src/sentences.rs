@@ -41,28 +41,58 @@ pub(crate) fn how_to(action: &str) -> String {
 }
 
 const HOW_TO: &[(&str, &str)] = &[
-    ("create_experiment", "To create an experiment, say for example: create experiment Hints in assign-prog. I ask for what is \
-                           missing, show you the whole and create it after your yes. It begins as inactive."),
-    ("update_experiment", "To change an experiment, say what shall change, for example: set the weights of Hints to 70/30. I \
+    (
+        "create_experiment",
+        "To create an experiment, say for example: create experiment Hints in assign-prog. I ask for what is \
+                           missing, show you the whole and create it after your yes. It begins as inactive.",
+    ),
+    (
+        "update_experiment",
+        "To change an experiment, say what shall change, for example: set the weights of Hints to 70/30. I \
                            ask back first. The conditions and decision points of an experiment that runs or is paused \
-                           are changed only if you insist."),
-    ("update_experiment_status", "Say which experiment and which status, for example: start Hints, stop Hints, cancel Hints. I \
-                                 show you both statuses and do it after your yes."),
-    ("delete_experiment", "To delete an experiment, say for example: delete experiment Hints. I show you its name and id, and you \
+                           are changed only if you insist.",
+    ),
+    (
+        "update_experiment_status",
+        "Say which experiment and which status, for example: start Hints, stop Hints, cancel Hints. I \
+                                 show you both statuses and do it after your yes.",
+    ),
+    (
+        "delete_experiment",
+        "To delete an experiment, say for example: delete experiment Hints. I show you its name and id, and you \
                            type DELETE. It is gone for good then, with all its enrolments; stopping or archiving it would \
-                           keep them."),
-    ("init_experiment_user", "To try out a student, say for example: initialise user ada in class c1. I ask back first."),
-    ("get_decision_point_assignments", "Say for example: which conditions does user ada get in assign-prog? That enrols nobody."),
-    ("mark_decision_point", "Say for example: mark SelectSection for user ada. Marking enrols the student for good; the server cannot \
-                         take it back."),
-    ("visit_decision_point", "To let a student visit a decision point, say for example: let student ada visit SelectSection / \
-                          absolute_value_plot_equality in assign-prog. He is made known, assigned and marked, after your yes."),
-    ("test_condition_balance", "To test the balance, say for example: test the balance of Hints with 200 users. For an experiment that \
+                           keep them.",
+    ),
+    (
+        "init_experiment_user",
+        "To try out a student, say for example: initialise user ada in class c1. I ask back first.",
+    ),
+    (
+        "get_decision_point_assignments",
+        "Say for example: which conditions does user ada get in assign-prog? That enrols nobody.",
+    ),
+    (
+        "mark_decision_point",
+        "Say for example: mark SelectSection for user ada. Marking enrols the student for good; the server cannot \
+                         take it back.",
+    ),
+    (
+        "visit_decision_point",
+        "To let a student visit a decision point, say for example: let student ada visit SelectSection / \
+                          absolute_value_plot_equality in assign-prog. He is made known, assigned and marked, after your yes.",
+    ),
+    (
+        "test_condition_balance",
+        "To test the balance, say for example: test the balance of Hints with 200 users. For an experiment that \
                             is live I compute it from ids and weights, which leaves nothing on the server; else, or if you say \
-                            live, I show you a plan, and after your yes play students and restore the status."),
-    ("simulate_user_journey", "To simulate students, say for example: simulate 50 students going through Hints, or: simulate a journey \
+                            live, I show you a plan, and after your yes play students and restore the status.",
+    ),
+    (
+        "simulate_user_journey",
+        "To simulate students, say for example: simulate 50 students going through Hints, or: simulate a journey \
                             of user ada in assign-prog: visit SelectSection / absolute_value_plot_equality, then switch to class \
-                            c2. I show you the steps and take them after your yes."),
+                            c2. I show you the steps and take them after your yes.",
+    ),
 ];
 
 /// The effect of a change to this status.
@@ -238,12 +268,16 @@ pub(crate) fn details(experiment: &Value) -> String {
 pub(crate) fn compared(one: &Value, other: &Value) -> String {
     let lines = |experiment: &Value| -> Vec<(String, String)> {
         let details = details(experiment);
-        let line = |line: &str| line.strip_prefix("- ")?.split_once(": ").map(|(title, text)| (title.to_owned(), text.to_owned()));
+        let line = |line: &str| {
+            line.strip_prefix("- ")?.split_once(": ").map(|(title, text)| (title.to_owned(), text.to_owned()))
+        };
         details.lines().filter_map(line).collect()
     };
     let (mine, its) = (lines(one), lines(other));
     let of = |all: &[(String, String)], title: &str| {
-        all.iter().find(|(known, _)| known == title).map_or_else(|| "none".to_owned(), |(_, text)| text.clone())
+        all.iter()
+            .find(|(known, _)| known == title)
+            .map_or_else(|| "none".to_owned(), |(_, text)| text.clone())
     };
     let mut titles: Vec<&String> = Vec::new();
     for (title, _) in mine.iter().chain(&its) {
@@ -252,7 +286,8 @@ pub(crate) fn compared(one: &Value, other: &Value) -> String {
         }
     }
     let differs = titles.iter().filter(|title| of(&mine, title) != of(&its, title));
-    let differences: Vec<String> = differs.map(|title| format!("- {title}: {} / {}", of(&mine, title), of(&its, title))).collect();
+    let differences: Vec<String> =
+        differs.map(|title| format!("- {title}: {} / {}", of(&mine, title), of(&its, title))).collect();
     let names = format!("{} and {}", name(one), name(other));
     match differences.as_slice() {
         [] => format!("Experiments {names} have the same settings."),
@@ -281,11 +316,16 @@ fn all_hold(properties: &[Slot], experiment: &Value) -> bool {
 
 fn holds(slot: &Slot, experiment: &Value) -> bool {
     let value = slot.value.as_str();
-    let made = wire::text(experiment, &["created_at", "createdAt"]).and_then(|at| at.get(..10)).unwrap_or_default();
+    let made =
+        wire::text(experiment, &["created_at", "createdAt"]).and_then(|at| at.get(..10)).unwrap_or_default();
     match slot.name {
-        "status" => values::status_at(&tokens(value)).is_some_and(|(status, _)| wire::status(experiment) == status),
+        "status" => {
+            values::status_at(&tokens(value)).is_some_and(|(status, _)| wire::status(experiment) == status)
+        }
         "context" => wire::context_of(experiment).is_some_and(|context| context.eq_ignore_ascii_case(value)),
-        "tag" => wire::texts(wire::field(experiment, &["tags"])).iter().any(|tag| tag.eq_ignore_ascii_case(value)),
+        "tag" => {
+            wire::texts(wire::field(experiment, &["tags"])).iter().any(|tag| tag.eq_ignore_ascii_case(value))
+        }
         "name" => wire::name(experiment).to_lowercase().contains(&value.to_lowercase()),
         "after" => !made.is_empty() && made >= value,
         "before" => !made.is_empty() && made < value,

@@ -99,8 +99,20 @@ impl<'m> Scene<'m> {
             "value" => self.rest(at, &self.sentence_ends),
             "rest" => self.rest(at, &self.clause_ends),
             "id" | "code" if quoted => vec![at + 1],
-            "id" => if is_id(token) { vec![at + 1] } else { Vec::new() },
-            "code" => if is_code(token) { vec![at + 1] } else { Vec::new() },
+            "id" => {
+                if is_id(token) {
+                    vec![at + 1]
+                } else {
+                    Vec::new()
+                }
+            }
+            "code" => {
+                if is_code(token) {
+                    vec![at + 1]
+                } else {
+                    Vec::new()
+                }
+            }
             "context" => self.context(at),
             "ids" => self.list(at, is_id),
             "codes" => self.list(at, is_code),
@@ -108,8 +120,16 @@ impl<'m> Scene<'m> {
             "weights" => values::weights(&self.tokens[at..]).map(|(_, used)| at + used).into_iter().collect(),
             "date" => values::date(&self.tokens[at..]).map(|used| at + used).into_iter().collect(),
             "term" => crate::terms::at(&self.tokens[at..]).map(|(_, used)| at + used).into_iter().collect(),
-            "status" => values::status_at(&self.tokens[at..]).map(|(_, used)| at + used).into_iter().collect(),
-            "group_type" => if token.is_word() && values::is_group_type(&token.low) { vec![at + 1] } else { Vec::new() },
+            "status" => {
+                values::status_at(&self.tokens[at..]).map(|(_, used)| at + used).into_iter().collect()
+            }
+            "group_type" => {
+                if token.is_word() && values::is_group_type(&token.low) {
+                    vec![at + 1]
+                } else {
+                    Vec::new()
+                }
+            }
             _ => Vec::new(),
         }
     }
@@ -150,7 +170,9 @@ impl<'m> Scene<'m> {
             let words = crate::token::tokens(name).len();
             let end = at + words;
             let typed = self.source(at, end.min(self.tokens.len()));
-            (token.kind != Kind::Quoted && self.message.is_char_boundary(start) && typed.to_lowercase() == *name)
+            (token.kind != Kind::Quoted
+                && self.message.is_char_boundary(start)
+                && typed.to_lowercase() == *name)
                 .then_some(end)
         });
         fitting.collect()
@@ -188,7 +210,8 @@ impl<'m> Scene<'m> {
 
     /// A list of single tokens; each of its beginnings is a list, too.
     fn list(&self, at: usize, is_item: fn(&Token<'_>) -> bool) -> Vec<usize> {
-        let fits = |at: usize| self.tokens.get(at).is_some_and(|token| token.kind == Kind::Quoted || is_item(token));
+        let fits =
+            |at: usize| self.tokens.get(at).is_some_and(|token| token.kind == Kind::Quoted || is_item(token));
         let mut ends = Vec::new();
         let mut next = at;
         while fits(next) {
@@ -206,44 +229,304 @@ impl<'m> Scene<'m> {
 }
 
 const ORDINALS: &[&str] = &[
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "last", "other",
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "last",
+    "other",
 ];
 
 /// Words that no unquoted name contains.
 const STOPS: &[&str] = &[
-    "in", "at", "of", "with", "to", "from", "for", "and", "or", "then", "as", "on", "by", "but", "not", "because",
-    "if", "unless", "until", "till", "when", "whenever", "while", "after", "before", "once", "since", "which", "who",
-    "than", "like", "into", "onto", "off", "is", "are", "was", "were", "has", "have", "had", "do", "does", "did", "be",
-    "been", "should", "shall", "must", "can", "could", "will", "would", "shouldn't", "never", "so", "also", "instead",
-    "now", "please", "pls", "plz", "thanks", "thx", "thank", "today", "tomorrow", "tonight", "yesterday", "asap",
-    "anyway", "through", "within", "without", "during", "under", "about", "using", "via", "called", "named",
-    "starting", "ending", "twice", "again", "every", "each", "'s", "per", "running", "offline", "live", "only", "out",
-    "take", "takes", "described", "assigned", "get", "gets", "compares", "comparing", "split", "evenly", "whether", "that",
+    "in",
+    "at",
+    "of",
+    "with",
+    "to",
+    "from",
+    "for",
+    "and",
+    "or",
+    "then",
+    "as",
+    "on",
+    "by",
+    "but",
+    "not",
+    "because",
+    "if",
+    "unless",
+    "until",
+    "till",
+    "when",
+    "whenever",
+    "while",
+    "after",
+    "before",
+    "once",
+    "since",
+    "which",
+    "who",
+    "than",
+    "like",
+    "into",
+    "onto",
+    "off",
+    "is",
+    "are",
+    "was",
+    "were",
+    "has",
+    "have",
+    "had",
+    "do",
+    "does",
+    "did",
+    "be",
+    "been",
+    "should",
+    "shall",
+    "must",
+    "can",
+    "could",
+    "will",
+    "would",
+    "shouldn't",
+    "never",
+    "so",
+    "also",
+    "instead",
+    "now",
+    "please",
+    "pls",
+    "plz",
+    "thanks",
+    "thx",
+    "thank",
+    "today",
+    "tomorrow",
+    "tonight",
+    "yesterday",
+    "asap",
+    "anyway",
+    "through",
+    "within",
+    "without",
+    "during",
+    "under",
+    "about",
+    "using",
+    "via",
+    "called",
+    "named",
+    "starting",
+    "ending",
+    "twice",
+    "again",
+    "every",
+    "each",
+    "'s",
+    "per",
+    "running",
+    "offline",
+    "live",
+    "only",
+    "out",
+    "take",
+    "takes",
+    "described",
+    "assigned",
+    "get",
+    "gets",
+    "compares",
+    "comparing",
+    "split",
+    "evenly",
+    "whether",
+    "that",
 ];
 
 /// Words that no unquoted name begins with.
 const STARTS: &[&str] = &[
-    "the", "a", "an", "my", "our", "your", "it", "its", "this", "these", "those", "them", "they", "he", "she", "him", "her", "i",
-    "we", "you", "me", "us", "all", "everything", "everyone", "everybody", "anything", "something", "nothing",
-    "nobody", "any", "some", "none", "one", "ones", "both", "another", "new", "experiment", "experiments", "study",
-    "studies", "what", "how", "why", "where", "there", "no", "user", "users", "student", "students", "context", "contexts",
-    "segment", "segments", "flag", "flags", "feature", "metric", "metrics", "conversation", "chat", "thread", "server",
-    "simulator", "database", "payload", "preview",
+    "the",
+    "a",
+    "an",
+    "my",
+    "our",
+    "your",
+    "it",
+    "its",
+    "this",
+    "these",
+    "those",
+    "them",
+    "they",
+    "he",
+    "she",
+    "him",
+    "her",
+    "i",
+    "we",
+    "you",
+    "me",
+    "us",
+    "all",
+    "everything",
+    "everyone",
+    "everybody",
+    "anything",
+    "something",
+    "nothing",
+    "nobody",
+    "any",
+    "some",
+    "none",
+    "one",
+    "ones",
+    "both",
+    "another",
+    "new",
+    "experiment",
+    "experiments",
+    "study",
+    "studies",
+    "what",
+    "how",
+    "why",
+    "where",
+    "there",
+    "no",
+    "user",
+    "users",
+    "student",
+    "students",
+    "context",
+    "contexts",
+    "segment",
+    "segments",
+    "flag",
+    "flags",
+    "feature",
+    "metric",
+    "metrics",
+    "conversation",
+    "chat",
+    "thread",
+    "server",
+    "simulator",
+    "database",
+    "payload",
+    "preview",
 ];
 
 /// Words that no unquoted and unknown experiment begins with, since a clause does.
 const VERBS: &[&str] = &[
-    "start", "stop", "pause", "resume", "launch", "cancel", "archive", "delete", "remove", "create", "make", "rename",
-    "set", "change", "update", "exclude", "include", "copy", "compare", "list", "show", "tell", "test", "simulate",
-    "initialize", "mark", "visit", "let", "put", "call", "force", "add", "tag", "describe", "explain", "keep",
+    "start",
+    "stop",
+    "pause",
+    "resume",
+    "launch",
+    "cancel",
+    "archive",
+    "delete",
+    "remove",
+    "create",
+    "make",
+    "rename",
+    "set",
+    "change",
+    "update",
+    "exclude",
+    "include",
+    "copy",
+    "compare",
+    "list",
+    "show",
+    "tell",
+    "test",
+    "simulate",
+    "initialize",
+    "mark",
+    "visit",
+    "let",
+    "put",
+    "call",
+    "force",
+    "add",
+    "tag",
+    "describe",
+    "explain",
+    "keep",
 ];
 
 /// Words that are no student's id and no code.
 const NO_IDS: &[&str] = &[
-    "in", "at", "of", "with", "to", "from", "for", "and", "or", "but", "then", "as", "on", "by", "the", "a", "an",
-    "user", "users", "student", "students", "learner", "learners", "pupil", "pupils", "class", "classes", "school",
-    "schools", "it", "this", "that", "everyone", "everybody", "is", "are", "if", "not", "should", "must", "who", "all",
-    "nobody", "no", "only", "group", "groups", "people", "experiment", "experiments", "does", "do", "did", "would", "be", "i", "we", "you", "my", "equally", "evenly", "equal", "him", "her", "them", "he", "she", "me", "us",
+    "in",
+    "at",
+    "of",
+    "with",
+    "to",
+    "from",
+    "for",
+    "and",
+    "or",
+    "but",
+    "then",
+    "as",
+    "on",
+    "by",
+    "the",
+    "a",
+    "an",
+    "user",
+    "users",
+    "student",
+    "students",
+    "learner",
+    "learners",
+    "pupil",
+    "pupils",
+    "class",
+    "classes",
+    "school",
+    "schools",
+    "it",
+    "this",
+    "that",
+    "everyone",
+    "everybody",
+    "is",
+    "are",
+    "if",
+    "not",
+    "should",
+    "must",
+    "who",
+    "all",
+    "nobody",
+    "no",
+    "only",
+    "group",
+    "groups",
+    "people",
+    "experiment",
+    "experiments",
+    "does",
+    "do",
+    "did",
+    "would",
+    "be",
+    "i",
+    "we",
+    "you",
+    "my",
+    "equally",
+    "evenly",
+    "equal",
+    "him",
+    "her",
+    "them",
+    "he",
+    "she",
+    "me",
+    "us",
 ];
 
 /// Words that join clauses.
@@ -266,7 +549,9 @@ fn is_name_start(token: &Token<'_>) -> bool {
 
 fn is_name_part(token: &Token<'_>) -> bool {
     match token.kind {
-        Kind::Word => (!STOPS.contains(&token.low.as_str()) || token.text == "Running") && !is_ratio(&token.low),
+        Kind::Word => {
+            (!STOPS.contains(&token.low.as_str()) || token.text == "Running") && !is_ratio(&token.low)
+        }
         Kind::Sign => matches!(token.text, "(" | ")" | "=" | "-" | "–" | "—"),
         Kind::Quoted | Kind::Json => false,
     }

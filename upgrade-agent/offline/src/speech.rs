@@ -32,7 +32,8 @@ pub(crate) fn not_understood(reading: &Reading, message: &str, near: &[&str]) ->
             numbered(other)
         ));
     }
-    let several = reading.clauses.len() > 1 && !reading.clauses.iter().all(|clause| clause.act() == "explain");
+    let several =
+        reading.clauses.len() > 1 && !reading.clauses.iter().all(|clause| clause.act() == "explain");
     several.then(|| {
         format!(
             "You ask for {} things, and I take one at a time: {}. I started nothing yet; say the first one alone, then the next.",
@@ -56,7 +57,8 @@ fn numbered(clauses: &[Clause]) -> String {
     match clauses {
         [one] => described(one),
         several => {
-            let each = several.iter().enumerate().map(|(at, clause)| format!("{}) {}", at + 1, described(clause)));
+            let each =
+                several.iter().enumerate().map(|(at, clause)| format!("{}) {}", at + 1, described(clause)));
             each.collect::<Vec<_>>().join("; ")
         }
     }
@@ -83,19 +85,31 @@ fn quoted(part: &str) -> String {
 /// What the agent does not do, or UpGrade does not tell.
 pub(crate) fn beyond(topic: &str) -> &'static str {
     match topic {
-        "segments" => "segments are handled on UpGrade's own screen; I can include and exclude students and groups.",
+        "segments" => {
+            "segments are handled on UpGrade's own screen; I can include and exclude students and groups."
+        }
         "flags" => "feature flags are handled on UpGrade's own screen.",
         "metrics" => "metrics, queries and their results are handled on UpGrade's own screen.",
-        "files" => "files are imported and exported on UpGrade's own screen; paste an experiment's JSON to create it.",
+        "files" => {
+            "files are imported and exported on UpGrade's own screen; paste an experiment's JSON to create it."
+        }
         "payloads" => "payloads are changed on UpGrade's own screen.",
-        "schedules" => "I change a status at once; UpGrade's own screen can schedule a start and end enrolment on a date.",
+        "schedules" => {
+            "I change a status at once; UpGrade's own screen can schedule a start and end enrolment on a date."
+        }
         "previews" => "previews and the users for them are handled on UpGrade's own screen.",
         "server" => "the server itself is not mine to run; I change experiments on it.",
         "students" => "UpGrade cannot take a student back; I can exclude one from an experiment.",
-        "contexts" => "contexts come with the application that uses UpGrade; I create experiments in them and cannot make, rename or delete them.",
-        "conversations" => "conversations are deleted with `/delete NAME` in the chat, or `upgrade-agent threads delete NAME`.",
+        "contexts" => {
+            "contexts come with the application that uses UpGrade; I create experiments in them and cannot make, rename or delete them."
+        }
+        "conversations" => {
+            "conversations are deleted with `/delete NAME` in the chat, or `upgrade-agent threads delete NAME`."
+        }
         "designs" => "I create simple experiments only; other designs are made on UpGrade's own screen.",
-        "p_value" => "UpGrade does not say whether conditions differ in their outcome; it counts who is enrolled where. I can test whether the split follows the weights.",
+        "p_value" => {
+            "UpGrade does not say whether conditions differ in their outcome; it counts who is enrolled where. I can test whether the split follows the weights."
+        }
         "reason" => "UpGrade does not record why something was done, and does not tell me by whom.",
         _ => "I cannot do that.",
     }
@@ -134,8 +148,16 @@ pub(crate) fn table() -> String {
     for group in Group::ALL {
         lines.push(format!("| **{}** | |", group.title()));
         for form in FORMS.iter().filter(|form| form.group == group) {
-            let asked = if form.asked.is_empty() { String::new() } else { format!(", to the question for `{}`", form.asked) };
-            lines.push(format!("| {} | {}{asked} |", form.example.replace('|', "\\|"), form.act.replace('_', " ")));
+            let asked = if form.asked.is_empty() {
+                String::new()
+            } else {
+                format!(", to the question for `{}`", form.asked)
+            };
+            lines.push(format!(
+                "| {} | {}{asked} |",
+                form.example.replace('|', "\\|"),
+                form.act.replace('_', " ")
+            ));
         }
     }
     lines.join("\n")
@@ -148,4 +170,5 @@ const ABILITIES: &str = "I am the offline model: I work without a network or lan
     With ANTHROPIC_API_KEY set, a language model answers instead.";
 
 /// The start of the answer to a message without a sense.
-pub(crate) const UNCLEAR: &str = "I am the offline model and know plain requests about UpGrade only, in English.";
+pub(crate) const UNCLEAR: &str =
+    "I am the offline model and know plain requests about UpGrade only, in English.";

@@ -301,7 +301,11 @@ mod tests {
 
     #[test]
     fn plurals_and_typing_errors_are_found() {
-        for (name, title) in [("decision points", "Decision point"), ("decison point", "Decision point"), ("statuses", "Experiment status")] {
+        for (name, title) in [
+            ("decision points", "Decision point"),
+            ("decison point", "Decision point"),
+            ("statuses", "Experiment status"),
+        ] {
             assert_eq!(explained(name).map(|found| found.title), Some(title), "{name}");
         }
         assert_eq!(explained("tea"), None);

@@ -165,7 +165,9 @@ fn sign<'t>(input: &mut Input<'t>) -> winnow::Result<Vec<Token<'t>>> {
 fn word<'t>(input: &mut Input<'t>) -> winnow::Result<Vec<Token<'t>>> {
     let rest: &'t str = ***input;
     let ends = |c: char| {
-        c.is_whitespace() || c.is_control() || matches!(c, ',' | ';' | '!' | '?' | '…' | '(' | ')' | '=' | '"' | '“' | '”' | '»')
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, ',' | ';' | '!' | '?' | '…' | '(' | ')' | '=' | '"' | '“' | '”' | '»')
     };
     let run = &rest[..rest.find(ends).unwrap_or(rest.len())];
     let run = run.trim_end_matches(['.', ':', '\'', '’', '`']);

@@ -32,8 +32,18 @@ pub(crate) fn understand(facts: &Facts, known: &Known) -> Reading {
 /// `change`.
 pub(crate) fn asked(facts: &Facts) -> &'static str {
     const PARAMETERS: &[&str] = &[
-        "name", "description", "user_id", "decision_points", "decision_point", "conditions", "experiment_id", "status",
-        "group_type", "site", "target", "steps",
+        "name",
+        "description",
+        "user_id",
+        "decision_points",
+        "decision_point",
+        "conditions",
+        "experiment_id",
+        "status",
+        "group_type",
+        "site",
+        "target",
+        "steps",
     ];
     let pending = facts.situation_field("pending");
     if !pending["action"].is_string() {
@@ -58,9 +68,11 @@ pub(crate) fn asked(facts: &Facts) -> &'static str {
 
 /// "And in mathstream?" repeats the last question about a context or an experiment for another one.
 fn follow_up(clause: &Clause, facts: &Facts, known: &Known) -> Option<Clause> {
-    const ACTS: &[&str] = &["conditions", "points", "groups", "experiments", "status_of", "details", "enrollment", "assign"];
+    const ACTS: &[&str] =
+        &["conditions", "points", "groups", "experiments", "status_of", "details", "enrollment", "assign"];
     let earlier = facts.earlier.iter().rev().take(REACH);
-    let mut questions = earlier.flat_map(|said| read(said, known, "").clauses).filter(|clause| ACTS.contains(&clause.act()));
+    let mut questions =
+        earlier.flat_map(|said| read(said, known, "").clauses).filter(|clause| ACTS.contains(&clause.act()));
     let mut question = questions.next()?;
     let places = ["context", "experiment"];
     question.slots.retain(|slot| !places.contains(&slot.name));
@@ -74,11 +86,15 @@ fn insisted(facts: &Facts, known: &Known) -> Option<Clause> {
     let first = facts.earlier.len().saturating_sub(REACH);
     let near: Vec<Reading> = facts.earlier[first..].iter().map(|said| read(said, known, "")).collect();
     let is_order = |reading: &Reading| {
-        reading.is_whole() && reading.clauses.len() == 1 && ACTS.contains(&reading.clauses[0].act()) && reading.clauses[0].slot("experiment").is_some()
+        reading.is_whole()
+            && reading.clauses.len() == 1
+            && ACTS.contains(&reading.clauses[0].act())
+            && reading.clauses[0].slot("experiment").is_some()
     };
     let at = near.iter().rposition(is_order)?;
     let mut order = near[at].clauses[0].clone();
-    let answers = near[at + 1..].iter().flat_map(|reading| &reading.clauses).filter(|clause| clause.form.is_answer());
+    let answers =
+        near[at + 1..].iter().flat_map(|reading| &reading.clauses).filter(|clause| clause.form.is_answer());
     order.slots.extend(answers.flat_map(|clause| clause.slots.clone()));
     order.slots.push(Slot { name: "force", value: "true".to_owned(), said: false });
     Some(order)
@@ -88,7 +104,10 @@ fn insisted(facts: &Facts, known: &Known) -> Option<Clause> {
 fn merge_updates(clauses: &mut Vec<Clause>) {
     let mut at = 1;
     while at < clauses.len() {
-        let again = clauses[at].slots.iter().all(|slot| slot.name != "experiment" || (slot.value == "that" && !slot.said));
+        let again = clauses[at]
+            .slots
+            .iter()
+            .all(|slot| slot.name != "experiment" || (slot.value == "that" && !slot.said));
         if clauses[at].act() == "update" && clauses[at - 1].act() == "update" && again {
             let next = clauses.remove(at);
             let (before, slots) = (&mut clauses[at - 1], next.slots);

@@ -26,9 +26,26 @@ pub(crate) enum Weights {
 const MOST: usize = 30;
 
 const NUMBERS: &[(&str, i64)] = &[
-    ("one", 1), ("two", 2), ("three", 3), ("four", 4), ("five", 5), ("six", 6), ("seven", 7), ("eight", 8),
-    ("nine", 9), ("ten", 10), ("twelve", 12), ("fifteen", 15), ("twenty", 20), ("thirty", 30), ("forty", 40),
-    ("fifty", 50), ("sixty", 60), ("seventy", 70), ("eighty", 80), ("ninety", 90),
+    ("one", 1),
+    ("two", 2),
+    ("three", 3),
+    ("four", 4),
+    ("five", 5),
+    ("six", 6),
+    ("seven", 7),
+    ("eight", 8),
+    ("nine", 9),
+    ("ten", 10),
+    ("twelve", 12),
+    ("fifteen", 15),
+    ("twenty", 20),
+    ("thirty", 30),
+    ("forty", 40),
+    ("fifty", 50),
+    ("sixty", 60),
+    ("seventy", 70),
+    ("eighty", 80),
+    ("ninety", 90),
 ];
 
 /// A whole number, in digits or words, and the number of its tokens.
@@ -60,7 +77,8 @@ fn percent(tokens: &[Token<'_>]) -> Option<(f64, usize)> {
 }
 
 fn parse(text: &str) -> Option<f64> {
-    let digits = text.chars().all(|c| c.is_ascii_digit() || c == '.') && text.starts_with(|c: char| c.is_ascii_digit());
+    let digits = text.chars().all(|c| c.is_ascii_digit() || c == '.')
+        && text.starts_with(|c: char| c.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
@@ -78,8 +96,48 @@ fn fraction(tokens: &[Token<'_>]) -> Option<(f64, usize)> {
 
 fn code<'t>(token: Option<&'t Token<'_>>) -> Option<&'t str> {
     const NO_CODES: &[&str] = &[
-        "the", "rest", "of", "and", "for", "with", "at", "in", "to", "is", "a", "an", "users", "students", "half",
-        "instead", "please", "on", "per", "user", "student", "learners", "pupils", "now", "then", "evenly", "equally", "set", "make", "give", "start", "but", "or", "by", "as", "class", "it", "target", "site", "tags", "tag", "description",
+        "the",
+        "rest",
+        "of",
+        "and",
+        "for",
+        "with",
+        "at",
+        "in",
+        "to",
+        "is",
+        "a",
+        "an",
+        "users",
+        "students",
+        "half",
+        "instead",
+        "please",
+        "on",
+        "per",
+        "user",
+        "student",
+        "learners",
+        "pupils",
+        "now",
+        "then",
+        "evenly",
+        "equally",
+        "set",
+        "make",
+        "give",
+        "start",
+        "but",
+        "or",
+        "by",
+        "as",
+        "class",
+        "it",
+        "target",
+        "site",
+        "tags",
+        "tag",
+        "description",
     ];
     let token = token?;
     let is_code = token.is_word()
@@ -96,7 +154,8 @@ pub(crate) fn weights(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
 
 /// "70/30", "70% / 30%", "1:2", "2 to 1".
 fn ratio(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
-    let unnamed = |shares: Vec<f64>| shares.into_iter().map(|share| Share { code: None, share: Some(share) }).collect();
+    let unnamed =
+        |shares: Vec<f64>| shares.into_iter().map(|share| Share { code: None, share: Some(share) }).collect();
     let first = tokens.first().filter(|token| token.is_word())?;
     for (mark, relative) in [('/', false), (':', true)] {
         let parts: Option<Vec<f64>> =
@@ -104,7 +163,10 @@ fn ratio(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
         if let Some(parts) = parts.filter(|parts| parts.len() > 1) {
             let sum: f64 = parts.iter().sum();
             let relative = relative && (sum - 100.0).abs() > 0.01;
-            return Some((if relative { Weights::Ratio(unnamed(parts)) } else { Weights::Shares(unnamed(parts)) }, 1));
+            return Some((
+                if relative { Weights::Ratio(unnamed(parts)) } else { Weights::Shares(unnamed(parts)) },
+                1,
+            ));
         }
     }
     let (mut all, mut at) = (Vec::new(), 0);
@@ -122,7 +184,10 @@ fn ratio(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
     let sum: f64 = all.iter().sum();
     let shares = unnamed(all);
     let several = shares.len() > 1 && ended;
-    several.then_some((if relative && (sum - 100.0).abs() > 0.01 { Weights::Ratio(shares) } else { Weights::Shares(shares) }, at))
+    several.then_some((
+        if relative && (sum - 100.0).abs() > 0.01 { Weights::Ratio(shares) } else { Weights::Shares(shares) },
+        at,
+    ))
 }
 
 /// "twice as much variant as control".
@@ -134,7 +199,8 @@ fn multiple(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
         _ => return None,
     };
     let shape = low(at) == "as" && ["much", "many", "often"].contains(&low(at + 1)) && low(at + 3) == "as";
-    let named = |at: usize, share| Some(Share { code: Some(code(tokens.get(at))?.to_owned()), share: Some(share) });
+    let named =
+        |at: usize, share| Some(Share { code: Some(code(tokens.get(at))?.to_owned()), share: Some(share) });
     if !shape {
         return None;
     }
@@ -190,7 +256,9 @@ fn shares(tokens: &[Token<'_>]) -> Option<(Weights, usize)> {
         at += comma + and;
     }
     // One name with a number is no weight unless it says so: "seed 7".
-    let is_weight = |text: &str| text.ends_with('%') || ["percent", "half", "third", "thirds", "quarter", "quarters"].contains(&text);
+    let is_weight = |text: &str| {
+        text.ends_with('%') || ["percent", "half", "third", "thirds", "quarter", "quarters"].contains(&text)
+    };
     let plain = all.len() == 1 && !tokens[..end].iter().any(|token| is_weight(&token.low));
     let any = all.iter().any(|share: &Share| share.share.is_some());
     (any && !plain).then_some((Weights::Shares(all), end))
@@ -219,11 +287,24 @@ fn share(tokens: &[Token<'_>]) -> Option<(Share, usize)> {
 }
 
 const STATUSES: &[(&str, &str)] = &[
-    ("enrolling", "enrolling"), ("running", "enrolling"), ("active", "enrolling"), ("live", "enrolling"),
-    ("started", "enrolling"), ("enrollmentcomplete", "enrollmentComplete"), ("paused", "enrollmentComplete"),
-    ("stopped", "enrollmentComplete"), ("cancelled", "cancelled"), ("canceled", "cancelled"), ("ended", "cancelled"),
-    ("completed", "cancelled"), ("finished", "cancelled"), ("archived", "archived"), ("inactive", "inactive"),
-    ("preview", "preview"), ("scheduled", "scheduled"), ("draft", "draft"),
+    ("enrolling", "enrolling"),
+    ("running", "enrolling"),
+    ("active", "enrolling"),
+    ("live", "enrolling"),
+    ("started", "enrolling"),
+    ("enrollmentcomplete", "enrollmentComplete"),
+    ("paused", "enrollmentComplete"),
+    ("stopped", "enrollmentComplete"),
+    ("cancelled", "cancelled"),
+    ("canceled", "cancelled"),
+    ("ended", "cancelled"),
+    ("completed", "cancelled"),
+    ("finished", "cancelled"),
+    ("archived", "archived"),
+    ("inactive", "inactive"),
+    ("preview", "preview"),
+    ("scheduled", "scheduled"),
+    ("draft", "draft"),
 ];
 
 /// The status that a word means, in the server's spelling.
@@ -245,7 +326,8 @@ pub(crate) fn statuses() -> impl Iterator<Item = &'static str> {
 pub(crate) fn date(tokens: &[Token<'_>]) -> Option<usize> {
     let token = tokens.first().filter(|token| token.is_word())?;
     let parts: Vec<&str> = token.low.split('-').collect();
-    let digits = |part: &&str, length: usize| part.len() == length && part.bytes().all(|b| b.is_ascii_digit());
+    let digits =
+        |part: &&str, length: usize| part.len() == length && part.bytes().all(|b| b.is_ascii_digit());
     match parts.as_slice() {
         [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2) => Some(1),
         _ => None,
@@ -253,8 +335,18 @@ pub(crate) fn date(tokens: &[Token<'_>]) -> Option<usize> {
 }
 
 const GROUP_TYPES: &[&str] = &[
-    "class", "classid", "classes", "school", "schoolid", "schools", "teacher", "teacherid", "instructor",
-    "instructorid", "district", "districtid",
+    "class",
+    "classid",
+    "classes",
+    "school",
+    "schoolid",
+    "schools",
+    "teacher",
+    "teacherid",
+    "instructor",
+    "instructorid",
+    "district",
+    "districtid",
 ];
 
 pub(crate) fn is_group_type(low: &str) -> bool {
@@ -268,7 +360,11 @@ mod tests {
 
     fn told(text: &str) -> String {
         let share = |share: &Share| {
-            format!("{}={}", share.code.as_deref().unwrap_or("_"), share.share.map_or("rest".to_owned(), |share| format!("{share:.0}")))
+            format!(
+                "{}={}",
+                share.code.as_deref().unwrap_or("_"),
+                share.share.map_or("rest".to_owned(), |share| format!("{share:.0}"))
+            )
         };
         let all = |shares: &[Share]| shares.iter().map(share).collect::<Vec<_>>().join(" ");
         match weights(&tokens(text)) {

@@ -43,10 +43,12 @@ impl Gatherer<'_> {
 
     /// A pasted experiment, in UpGrade's field names or the agent's.
     pub(super) fn of_json(&self, clause: &Clause) -> Flow<Proposal> {
-        let pasted: Value = clause.slot("json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let pasted: Value =
+            clause.slot("json").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let (params, unknown) = of_pasted(&pasted);
         if !unknown.is_empty() {
-            let why = format!("I cannot make an experiment with {}; nothing of it was taken", unknown.join(", "));
+            let why =
+                format!("I cannot make an experiment with {}; nothing of it was taken", unknown.join(", "));
             return Err(error("validation", why));
         }
         let missing = missing_group(&params);
@@ -81,7 +83,8 @@ impl Gatherer<'_> {
         let named = clause.slot("experiment").is_some() && draft.action != "create_experiment";
         if named && (clause.act() == "answer" || clause.act() == "reference") {
             let Some(known) = self.target(clause)? else { return Ok((params, Vec::new())) };
-            let earlier = earlier_clause(self.facts, "update").filter(|_| draft.action == "update_experiment");
+            let earlier =
+                earlier_clause(self.facts, "update").filter(|_| draft.action == "update_experiment");
             if let Some(earlier) = earlier {
                 params.extend(self.applied(&earlier, &of_details(self.details(&known.id)?))?);
             }
@@ -103,7 +106,9 @@ impl Gatherer<'_> {
                 params.extend(user(clause));
                 count(clause, &mut params);
                 params.extend(status(clause).map(|status| ("status".to_owned(), json!(status))));
-                params.extend(self.named_context(clause)?.map(|context| ("context".to_owned(), json!(context.name))));
+                params.extend(
+                    self.named_context(clause)?.map(|context| ("context".to_owned(), json!(context.name))),
+                );
                 self.placed(draft, clause, &mut params)?;
                 let steps = self.steps(clause, &draft.params)?;
                 params.extend((!steps.is_empty()).then(|| ("steps".to_owned(), json!(steps))));
@@ -129,7 +134,8 @@ impl Gatherer<'_> {
     /// The parameters of a design that a clause sets, given those before.
     fn applied(&self, clause: &Clause, before: &Params) -> Flow<Params> {
         let mut params = Params::new();
-        let mut put = |name: &str, value: Option<Value>| params.extend(value.map(|value| (name.to_owned(), value)));
+        let mut put =
+            |name: &str, value: Option<Value>| params.extend(value.map(|value| (name.to_owned(), value)));
         let text = |name: &str| clause.slot(name).map(|text| json!(text));
         put("name", text("name"));
         put("description", text("description"));
@@ -137,9 +143,17 @@ impl Gatherer<'_> {
         put("assignment_unit", text("unit"));
         put("consistency_rule", text("consistency"));
         put("force", clause.slot("force").map(|_| json!(true)));
-        put("group_type", clause.slot("group_type").map(|said| self.group_type(said)).transpose()?.map(|kind| json!(kind)));
+        put(
+            "group_type",
+            clause.slot("group_type").map(|said| self.group_type(said)).transpose()?.map(|kind| json!(kind)),
+        );
         let post = |rule| json!({ "rule": rule, "condition_code": clause.slot("post_code") });
-        put("post_experiment_rule", clause.slot("post").map(|rule| if rule == "assign" { post(rule) } else { json!({ "rule": rule }) }));
+        put(
+            "post_experiment_rule",
+            clause
+                .slot("post")
+                .map(|rule| if rule == "assign" { post(rule) } else { json!({ "rule": rule }) }),
+        );
         put("tags", tags(clause, before));
         put("decision_points", self.points(clause, before)?);
         let context = match self.named_context(clause)? {
@@ -147,13 +161,17 @@ impl Gatherer<'_> {
                 put("context", Some(json!(context.name)));
                 Some(context)
             }
-            None => before.get("context").and_then(Value::as_str).map(|name| self.context(name)).transpose()?,
+            None => {
+                before.get("context").and_then(Value::as_str).map(|name| self.context(name)).transpose()?
+            }
         };
         let codes = codes(before.get("conditions"));
         let known = context.map(|context| context.conditions).unwrap_or_default();
         let codes = if codes.is_empty() { known.clone() } else { codes };
         put("conditions", conditions(clause, &codes).filter(|all| self.are_known(all, &known)));
-        for (list, added, removed) in [("inclusion", "include", "uninclude"), ("exclusion", "exclude", "unexclude")] {
+        for (list, added, removed) in
+            [("inclusion", "include", "uninclude"), ("exclusion", "exclude", "unexclude")]
+        {
             let (users, groups) = (format!("{list}_users"), format!("{list}_groups"));
             put(&users, members(before.get(&users), clause.all(added), clause.all(removed)));
             let (kinds, ids) = (format!("{added}_group_type"), format!("{added}_group"));
@@ -170,7 +188,11 @@ impl Gatherer<'_> {
     /// Whether the context has all of these conditions; if not, the person is told which it has not.
     fn are_known(&self, conditions: &Value, known: &[String]) -> bool {
         let codes = codes(Some(conditions));
-        let wrong: Vec<&str> = codes.iter().filter(|code| !known.is_empty() && !known.contains(code)).map(String::as_str).collect();
+        let wrong: Vec<&str> = codes
+            .iter()
+            .filter(|code| !known.is_empty() && !known.contains(code))
+            .map(String::as_str)
+            .collect();
         if !wrong.is_empty() {
             let why = format!("The context has no condition {}.", wrong.join(" and no condition "));
             self.refused.borrow_mut().push(wire::on_one_line(&why));
@@ -185,7 +207,8 @@ impl Gatherer<'_> {
             return Ok(Some(json!(known.into_iter().chain([added]).collect::<Vec<_>>())));
         }
         if let Some(removed) = self.place(clause, "remove_site", "remove_target")? {
-            let is_removed = |one: &Value| one["site"] == removed["site"] && one["target"] == removed["target"];
+            let is_removed =
+                |one: &Value| one["site"] == removed["site"] && one["target"] == removed["target"];
             return Ok(Some(json!(known.into_iter().filter(|one| !is_removed(one)).collect::<Vec<_>>())));
         }
         let Some(place) = self.place(clause, "site", "target")? else { return Ok(None) };
@@ -206,7 +229,8 @@ fn joined(before: Option<&Value>, place: &Value) -> Value {
 }
 
 fn missing_group(params: &Params) -> Vec<&'static str> {
-    let needs = params.get("assignment_unit").is_some_and(|unit| unit == "group") && !params.contains_key("group_type");
+    let needs = params.get("assignment_unit").is_some_and(|unit| unit == "group")
+        && !params.contains_key("group_type");
     if needs { vec!["group_type"] } else { Vec::new() }
 }
 
@@ -246,14 +270,18 @@ fn codes(conditions: Option<&Value>) -> Vec<String> {
 /// The conditions of a clause with their weights in percent; none if it has none, or not as many as there are.
 fn conditions(clause: &Clause, known: &[String]) -> Option<Value> {
     let spelt = |said: &String| known.iter().find(|one| folded(one) == folded(said)).unwrap_or(said).clone();
-    let equal = |codes: Vec<String>| Some(json!(codes.iter().map(|code| json!({ "code": code })).collect::<Vec<_>>()));
+    let equal = |codes: Vec<String>| {
+        Some(json!(codes.iter().map(|code| json!({ "code": code })).collect::<Vec<_>>()))
+    };
     let Some(said) = clause.slot("weights") else {
         let said = clause.slot("codes")?;
         return equal(listed(said).iter().map(spelt).collect());
     };
     let (weights, _) = values::weights(&tokens(said))?;
     let (shares, relative) = match weights {
-        Weights::Equal(codes) if codes.is_empty() => return equal(known.to_vec()).filter(|_| !known.is_empty()),
+        Weights::Equal(codes) if codes.is_empty() => {
+            return equal(known.to_vec()).filter(|_| !known.is_empty());
+        }
         Weights::Equal(codes) => return equal(codes.iter().map(spelt).collect()),
         Weights::Shares(shares) => (shares, false),
         Weights::Ratio(shares) => (shares, true),
@@ -271,7 +299,11 @@ fn conditions(clause: &Clause, known: &[String]) -> Option<Value> {
 }
 
 /// "control 70" of two conditions leaves the rest to the other one.
-fn with_the_other(mut codes: Vec<String>, mut shares: Vec<Share>, known: &[String]) -> (Vec<String>, Vec<Share>) {
+fn with_the_other(
+    mut codes: Vec<String>,
+    mut shares: Vec<Share>,
+    known: &[String],
+) -> (Vec<String>, Vec<Share>) {
     let others: Vec<&String> = known.iter().filter(|one| !codes.contains(one)).collect();
     if let ([other], 1) = (others.as_slice(), codes.len())
         && known.len() == 2
@@ -288,7 +320,10 @@ fn percents(shares: &[Share], relative: bool) -> Vec<f64> {
     let sum: f64 = shares.iter().filter_map(|share| share.share).sum();
     let open = shares.iter().filter(|share| share.share.is_none()).count().max(1) as f64;
     let scale = if relative && sum > 0.0 { 100.0 / sum } else { 1.0 };
-    let mut all: Vec<f64> = shares.iter().map(|share| round(share.share.map_or((100.0 - sum) / open, |share| share * scale))).collect();
+    let mut all: Vec<f64> = shares
+        .iter()
+        .map(|share| round(share.share.map_or((100.0 - sum) / open, |share| share * scale)))
+        .collect();
     // Rounded parts of a whole still sum to the whole.
     let exact = relative || (sum - 100.0).abs() < 0.01 || shares.iter().any(|share| share.share.is_none());
     if let (Some(last), true) = (all.pop(), exact) {
@@ -308,12 +343,17 @@ fn of_details(experiment: &Value) -> Params {
             params.insert(name.to_owned(), value);
         }
     };
-    for field in ["name", "description", "tags", "assignment_unit", "group_type", "consistency_rule", "filter_mode"] {
+    for field in
+        ["name", "description", "tags", "assignment_unit", "group_type", "consistency_rule", "filter_mode"]
+    {
         put(field, experiment[field].clone());
     }
     put("context", wire::context_of(experiment).map_or(Value::Null, Value::String));
     let conditions = wire::conditions(experiment);
-    put("conditions", conditions.iter().map(|(code, weight)| json!({ "code": code, "weight": weight })).collect());
+    put(
+        "conditions",
+        conditions.iter().map(|(code, weight)| json!({ "code": code, "weight": weight })).collect(),
+    );
     let points = experiment["decision_points"].as_array().cloned().unwrap_or_default();
     let point = |one: &Value| {
         let early = one["exclude_if_reached"] == true;
@@ -341,28 +381,61 @@ fn of_details(experiment: &Value) -> Params {
 
 /// The fields of a pasted experiment that have a value of their own on each server.
 const SERVER_FIELDS: &[&str] = &[
-    "id", "createdAt", "updatedAt", "versionNumber", "state", "order", "backendVersion", "twoCharacterId", "experimentId",
+    "id",
+    "createdAt",
+    "updatedAt",
+    "versionNumber",
+    "state",
+    "order",
+    "backendVersion",
+    "twoCharacterId",
+    "experimentId",
 ];
 
 /// The parameters of a pasted experiment, and the fields that none of them takes.
 fn of_pasted(pasted: &Value) -> (Params, Vec<String>) {
     const FIELDS: &[(&str, &str)] = &[
-        ("name", "name"), ("description", "description"), ("context", "context"), ("tags", "tags"),
-        ("assignmentUnit", "assignment_unit"), ("group", "group_type"), ("consistencyRule", "consistency_rule"),
-        ("filterMode", "filter_mode"), ("conditions", "conditions"), ("partitions", "decision_points"),
+        ("name", "name"),
+        ("description", "description"),
+        ("context", "context"),
+        ("tags", "tags"),
+        ("assignmentUnit", "assignment_unit"),
+        ("group", "group_type"),
+        ("consistencyRule", "consistency_rule"),
+        ("filterMode", "filter_mode"),
+        ("conditions", "conditions"),
+        ("partitions", "decision_points"),
         ("postExperimentRule", "post_experiment_rule"),
     ];
     const NESTED: &[(&str, &str)] = &[
-        ("conditionCode", "code"), ("code", "code"), ("assignmentWeight", "weight"), ("weight", "weight"), ("site", "site"),
-        ("target", "target"), ("excludeIfReached", "exclude_if_reached"), ("exclude_if_reached", "exclude_if_reached"),
+        ("conditionCode", "code"),
+        ("code", "code"),
+        ("assignmentWeight", "weight"),
+        ("weight", "weight"),
+        ("site", "site"),
+        ("target", "target"),
+        ("excludeIfReached", "exclude_if_reached"),
+        ("exclude_if_reached", "exclude_if_reached"),
     ];
     const OWN: &[&str] = &[
-        "assignment_unit", "group_type", "consistency_rule", "filter_mode", "decision_points", "post_experiment_rule",
-        "inclusion_users", "inclusion_groups", "exclusion_users", "exclusion_groups",
+        "assignment_unit",
+        "group_type",
+        "consistency_rule",
+        "filter_mode",
+        "decision_points",
+        "post_experiment_rule",
+        "inclusion_users",
+        "inclusion_groups",
+        "exclusion_users",
+        "exclusion_groups",
     ];
     let (mut params, mut unknown) = (Params::new(), Vec::new());
     let is_empty = |value: &Value| {
-        value.is_null() || *value == json!("") || *value == json!([]) || *value == json!({}) || *value == json!(false)
+        value.is_null()
+            || *value == json!("")
+            || *value == json!([])
+            || *value == json!({})
+            || *value == json!(false)
     };
     for (field, value) in pasted.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
         let own = OWN.iter().find(|own| *own == field).map(|own| (*own, *own));
@@ -379,7 +452,9 @@ fn of_pasted(pasted: &Value) -> (Params, Vec<String>) {
                 let mut nested = Vec::new();
                 for one in all {
                     let mut inner = Params::new();
-                    for (key, value) in one.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
+                    for (key, value) in
+                        one.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value))
+                    {
                         match NESTED.iter().find(|(known, _)| known == key) {
                             Some((_, name)) => drop(inner.insert((*name).to_owned(), value.clone())),
                             None if SERVER_FIELDS.contains(&key.as_str()) => {}

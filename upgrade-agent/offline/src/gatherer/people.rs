@@ -30,7 +30,8 @@ impl Gatherer<'_> {
 
     pub(super) fn mark(&self, clause: &Clause) -> Flow<Proposal> {
         let mut params = user(clause);
-        params.extend(self.place(clause, "site", "target")?.map(|place| ("decision_point".to_owned(), place)));
+        params
+            .extend(self.place(clause, "site", "target")?.map(|place| ("decision_point".to_owned(), place)));
         Ok((params, Vec::new()))
     }
 
@@ -38,10 +39,15 @@ impl Gatherer<'_> {
         let mut params = user(clause);
         self.context_of(clause, &mut params)?;
         if let Some(Value::Object(place)) = self.place(clause, "site", "target")? {
-            let has = |known: &[String], name: &str| known.iter().any(|one| place.get(name).is_some_and(|said| said == one));
+            let has = |known: &[String], name: &str| {
+                known.iter().any(|one| place.get(name).is_some_and(|said| said == one))
+            };
             let contexts = self.contexts()?;
-            let mut fitting = contexts.iter().filter(|context| has(&context.sites, "site") && has(&context.targets, "target"));
-            if let (false, Some(one), None) = (params.contains_key("context"), fitting.next(), fitting.next()) {
+            let mut fitting = contexts
+                .iter()
+                .filter(|context| has(&context.sites, "site") && has(&context.targets, "target"));
+            if let (false, Some(one), None) = (params.contains_key("context"), fitting.next(), fitting.next())
+            {
                 params.insert("context".to_owned(), json!(one.name));
             }
             params.extend(place);
@@ -109,7 +115,9 @@ impl Gatherer<'_> {
                 "assign" => steps.push(json!({ "do": "assign" })),
                 "group" => {
                     let kind = self.group_type(own("step_group_type").unwrap_or_default())?;
-                    steps.push(json!({ "do": "set_working_group", "working_group": { kind: own("step_group") } }));
+                    steps.push(
+                        json!({ "do": "set_working_group", "working_group": { kind: own("step_group") } }),
+                    );
                 }
                 "status" => {
                     let said = tokens(own("step_status").unwrap_or_default());
@@ -135,7 +143,9 @@ impl Gatherer<'_> {
 
     /// The groups of the students.
     fn groups(&self, clause: &Clause, params: &mut Params) -> Flow<()> {
-        let (Some(kind), Some(group)) = (clause.slot("group_type"), clause.slot("group")) else { return Ok(()) };
+        let (Some(kind), Some(group)) = (clause.slot("group_type"), clause.slot("group")) else {
+            return Ok(());
+        };
         let kind = self.group_type(kind)?;
         params.insert("group".to_owned(), json!({ kind.as_str(): [group] }));
         params.insert("working_group".to_owned(), json!({ kind: group }));
@@ -150,7 +160,10 @@ impl Gatherer<'_> {
         let fits = |one: &&String| {
             let one = folded(one);
             let stem = one.strip_suffix("id").unwrap_or(&one);
-            one == folded_said || stem == folded_said || format!("{stem}s") == folded_said || format!("{stem}es") == folded_said
+            one == folded_said
+                || stem == folded_said
+                || format!("{stem}s") == folded_said
+                || format!("{stem}es") == folded_said
         };
         Ok(known.find(fits).cloned().unwrap_or_else(|| said.to_owned()))
     }

@@ -37,7 +37,9 @@ impl Gatherer<'_> {
                 return self.about_one(clause, &["get_experiment_details"]).map(Some);
             }
             "enrollment" => {
-                return self.about_one(clause, &["get_experiment_details", "get_enrollment_details"]).map(Some);
+                return self
+                    .about_one(clause, &["get_experiment_details", "get_enrollment_details"])
+                    .map(Some);
             }
             "compare" => {
                 for slot in clause.slots.iter().filter(|slot| slot.name == "experiment") {
@@ -47,7 +49,8 @@ impl Gatherer<'_> {
                 }
             }
             "every" => {
-                let names: Vec<String> = self.names()?.iter().map(|known| wire::on_one_line(&known.name)).collect();
+                let names: Vec<String> =
+                    self.names()?.iter().map(|known| wire::on_one_line(&known.name)).collect();
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 let why = format!("I change one experiment at a time; there are {names}");
                 return Ok(Some(error("validation", why)));

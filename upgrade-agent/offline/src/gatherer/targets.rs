@@ -10,7 +10,10 @@ const PLACES: &[&str] =
 
 /// A text without what people vary in names: case, spaces, hyphens.
 pub(super) fn folded(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+    text.chars()
+        .filter(|c| !c.is_whitespace() && !matches!(c, '-' | '_'))
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 impl Gatherer<'_> {
@@ -30,7 +33,8 @@ impl Gatherer<'_> {
         let that = self.facts.situation_field("that_experiment");
         let that = wire::text(that, &["id"]).and_then(|id| names.iter().find(|known| known.id == id));
         let listed = listed(self.facts, &names);
-        let place = |place: &str| PLACES.iter().position(|known| *known == place).and_then(|at| listed.get(at));
+        let place =
+            |place: &str| PLACES.iter().position(|known| *known == place).and_then(|at| listed.get(at));
         let found = match slot.value.as_str() {
             "that" => that,
             "last" => listed.last().copied(),
@@ -67,7 +71,8 @@ impl Gatherer<'_> {
             return error("not_found", "there are no experiments yet".to_owned());
         }
         let rest = |known: &KnownName| {
-            let start = said.get(..known.name.len()).filter(|start| start.eq_ignore_ascii_case(&known.name))?;
+            let start =
+                said.get(..known.name.len()).filter(|start| start.eq_ignore_ascii_case(&known.name))?;
             said.get(start.len()..)?.strip_prefix(' ').map(|rest| rest.trim().to_owned())
         };
         let near_start = names.iter().filter_map(|known| Some((known, rest(known)?)));
@@ -81,8 +86,12 @@ impl Gatherer<'_> {
         }
         let mut near: Vec<&KnownName> = names.iter().collect();
         near.sort_by_key(|known| strsim::osa_distance(&folded(&said), &folded(&known.name)));
-        let near: Vec<String> = near.iter().take(5).map(|known| format!("'{}'", wire::on_one_line(&known.name))).collect();
-        error("not_found", format!("there is no experiment called '{said}'; the nearest names are {}", near.join(", ")))
+        let near: Vec<String> =
+            near.iter().take(5).map(|known| format!("'{}'", wire::on_one_line(&known.name))).collect();
+        error(
+            "not_found",
+            format!("there is no experiment called '{said}'; the nearest names are {}", near.join(", ")),
+        )
     }
 
     /// The context of this name, in the server's spelling.
@@ -92,7 +101,13 @@ impl Gatherer<'_> {
         let found = exact.or_else(|| contexts.iter().find(|context| folded(&context.name) == folded(said)));
         found.cloned().ok_or_else(|| {
             let known: Vec<&str> = contexts.iter().map(|context| context.name.as_str()).collect();
-            error("validation", format!("there is no context `{said}`; there are {}", known.join(", ")))
+            let why = format!("there is no context `{said}`; there are {}", known.join(", "));
+            // The question for it stays open.
+            if self.asked == "context" {
+                self.left_over(format!("T{}.", &why[1..]))
+            } else {
+                error("validation", why)
+            }
         })
     }
 
@@ -120,7 +135,8 @@ fn listed<'n>(facts: &Facts, names: &'n [KnownName]) -> Vec<&'n KnownName> {
     let of_line = |line: &str| {
         let line = line.strip_prefix("- ")?;
         let begins = |known: &&KnownName| {
-            line.strip_prefix(wire::on_one_line(&known.name).as_str()).is_some_and(|rest| rest.starts_with(" ("))
+            line.strip_prefix(wire::on_one_line(&known.name).as_str())
+                .is_some_and(|rest| rest.starts_with(" ("))
         };
         let mut same: Vec<&KnownName> = names.iter().filter(begins).collect();
         if same.len() > 1 {

@@ -8,7 +8,7 @@ pub(super) const FILLER: &str = "
     | (can | could | would | will) (you | u | we) [please | pls] | would you mind | (would | is) it [be] possible to
     | i 'd like [you] to | i'd like [you] to | i would like [you] to | i want [you] to | i need [you] to | we need to | we want to
     | we are ready to | i wish to | let 's | lets | let us | go ahead and | go on and
-    | now | just | right (now | away) | asap | as soon as possible | at once | immediately | for me | for us | again | for now
+    | now | just | right (now | away) | asap | as soon as possible | at the moment | at once | immediately | for me | for us | again | for now
     | and | then | but | also | too | as well | after that | afterwards | next | finally | first
     | no , | no | wait | actually | hmm | hm | oh | rather | instead";
 
@@ -16,7 +16,7 @@ pub(super) const FILLER: &str = "
 pub(super) const CLASSES: &[(&str, &str)] = &[
     // Nouns.
     ("noun", "experiment | study | trial | test | a/b test | ab test | split test"),
-    ("nouns", "experiments | studies | trials | tests | experiment"),
+    ("nouns", "experiments | studies | trials | tests | experiment | ones"),
     ("users", "users | students | learners | pupils | people | user | student | learner | pupil"),
     ("user", "user | student | learner | pupil"),
     ("art", "the | my | our"),

@@ -18,7 +18,7 @@ pub(crate) const FORMS: &[Form] = &[
         [the difference between | the meaning of] [a | an | the] <term> [mean | do | good for]", "what is a decision point?"),
     form(Questions, "explain", "(what (is | are | 's) the | explain the) difference between [a | an | the] <term> and [a | an | the] <term>",
         "what is the difference between a site and a target?"),
-    form(Questions, "report", "what (have | did) we (accomplished | done | do | accomplish | change) [so far | today] | what (changed | happened) [so far]
+    form(Questions, "report", "what (have | did) (we | you) (accomplished | done | do | accomplish | change) [so far | today] | what (changed | happened) [so far]
         | [show me] the (log | report) | sum up what we did | did we do anything", "what have we accomplished?"),
     form(Questions, "schema", "(what | which) [parameters | fields | information | arguments | inputs] (do | does | are) (i | we | required | needed)
         [need | needed] to {action}", "what parameters are required to create an experiment?"),
@@ -37,11 +37,11 @@ pub(crate) const FORMS: &[Form] = &[
     form(Questions, "points", "(which | what) {points} (does | do) {exp} (have | use) | {show} the {points} of {exp} | what are the {points} (of | in) {exp}",
         "what are the decision points of Hints?"),
     form(Questions, "groups", "(which | what) (group types | groups | kinds of groups) (are available for | does | do | are there in | exist in | are there for) [the] <context>
-        [offer | have | context] | {show} [the] group types (of | for | in) [the] [context] <context> [context]", "which group types are there in assign-prog?"),
+        [offer | have | context] | [{show}] [the] group types (of | for | in) [the] [context] <context> [context]", "which group types are there in assign-prog?"),
     form(Questions, "experiments", "{show} [all] [the | my | our] [<status>] {nouns} [{filters}]", "list the experiments in assign-prog tagged pilot"),
     form(Questions, "experiments", "(which | what) {nouns} (do we have | are there | exist | have we) [{filters}] | are there any [<status>] {nouns} [{filters}]
         | how many [<status>] {nouns} (are there | do we have) [{filters}]", "which experiments are there?"),
-    form(Questions, "experiments", "(which | what) [{nouns}] {filters} | (is | are) (anything | something | any) <status>",
+    form(Questions, "experiments", "(which | what) [{nouns}] {filters} | (is | are) [there] (anything | something | any) <status>",
         "which experiments are enrolling or paused?"),
     form(Questions, "compare", "compare {exp} (and | with | to) {exp} | what is the difference between {exp} and {exp} | how do {exp} and {exp} differ",
         "compare Hints and Boost"),

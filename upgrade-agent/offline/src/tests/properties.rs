@@ -91,8 +91,16 @@ fn read_as(form: &'static Form, sentence: &str) -> Reading {
 fn senses(reading: &Reading) -> Vec<Vec<String>> {
     let others = reading.others.iter();
     let sense = |clauses: &Vec<crate::reading::Clause>| {
-        let mut parts: Vec<String> =
-            clauses.iter().flat_map(|clause| clause.slots.iter().map(|slot| format!("{} {}={}", clause.act(), slot.name, slot.value)).chain([clause.act().to_owned()])).collect();
+        let mut parts: Vec<String> = clauses
+            .iter()
+            .flat_map(|clause| {
+                clause
+                    .slots
+                    .iter()
+                    .map(|slot| format!("{} {}={}", clause.act(), slot.name, slot.value))
+                    .chain([clause.act().to_owned()])
+            })
+            .collect();
         parts.sort();
         parts
     };
@@ -156,7 +164,9 @@ fn is_shared(form: &Form, sentence: &str) -> bool {
     let known = known();
     let matcher = Matcher::new(Scene::new(sentence, &all, &known), &grammar().lexicon);
     let reads = |(other, node): &(&'static Form, Node)| {
-        !std::ptr::eq(*other, form) && (other.asked.is_empty() || other.asked == form.asked) && matcher.ways(node, 0).iter().any(|(end, _)| *end == all.len())
+        !std::ptr::eq(*other, form)
+            && (other.asked.is_empty() || other.asked == form.asked)
+            && matcher.ways(node, 0).iter().any(|(end, _)| *end == all.len())
     };
     grammar().forms.iter().any(reads)
 }
@@ -168,8 +178,26 @@ fn the_work_grows_linearly_with_the_message() {
         crate::reading::read(&message, &Known::default(), "").work
     };
     for text in [
-        "start Foo and ", "blorp ", "\"", "'a ", "{\"a\": ", "exclude a, ", "delete experiment x y z because it is so. ", "control 70, ",
-        "user a ", "in ", "called ", "Foo, ", "Tom and ", "what is a condition? ", "“a ", "a ", "x", "please ", "and ", "visit, then ",
+        "start Foo and ",
+        "blorp ",
+        "\"",
+        "'a ",
+        "{\"a\": ",
+        "exclude a, ",
+        "delete experiment x y z because it is so. ",
+        "control 70, ",
+        "user a ",
+        "in ",
+        "called ",
+        "Foo, ",
+        "Tom and ",
+        "what is a condition? ",
+        "“a ",
+        "a ",
+        "x",
+        "please ",
+        "and ",
+        "visit, then ",
     ] {
         let (small, large) = (work(text, 1_000), work(text, 20_000));
         assert!(large <= 22 * small, "{text:?}: {small} steps at 1,000 characters, {large} at 20,000");
