@@ -1,5 +1,8 @@
 //! The kinds of slots: which tokens a name, an id, a number or a list may consist of.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
 use crate::token::{Kind, Token};
 use crate::values;
 
@@ -10,13 +13,13 @@ const LONGEST_NAME: usize = 12;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// The names of the experiments, in lower case, with their words.
-    experiments: std::collections::HashMap<String, Vec<String>>,
+    experiments: HashMap<String, Vec<String>>,
     pub(crate) contexts: Vec<String>,
 }
 
 impl Known {
     pub(crate) fn new(experiments: impl IntoIterator<Item = String>, contexts: Vec<String>) -> Self {
-        let mut by_start: std::collections::HashMap<String, Vec<String>> = std::collections::HashMap::new();
+        let mut by_start: HashMap<String, Vec<String>> = HashMap::new();
         for name in experiments {
             let name = name.trim().to_lowercase();
             if let Some(first) = crate::token::tokens(&name).first() {
@@ -140,7 +143,7 @@ impl<'m> Scene<'m> {
             return vec![at + 1];
         }
         let mut ends: Vec<usize> = self.shown_with_id(at).into_iter().chain(self.known_names(at)).collect();
-        let words = self.words(at).filter(|_| !VERBS.contains(&self.tokens[at].low.as_str()));
+        let words = self.words(at).filter(|_| !VERBS.contains(self.tokens[at].low.as_str()));
         if let Some(end) = words {
             let noun = |at: usize| ["experiment", "study", "trial"].contains(&self.tokens[at].low.as_str());
             let end = if end > at + 1 && noun(end - 1) { end - 1 } else { end };
@@ -204,7 +207,7 @@ impl<'m> Scene<'m> {
             let typed = self.source(at, (at + words).min(self.tokens.len())).to_lowercase();
             (words > 1 && typed == spaced).then_some(at + words)
         });
-        let plain = (is_code(token) && !ORDINALS.contains(&token.low.as_str())).then_some(at + 1);
+        let plain = (is_code(token) && !ORDINALS.contains(token.low.as_str())).then_some(at + 1);
         known.chain(plain).collect()
     }
 
@@ -228,309 +231,57 @@ impl<'m> Scene<'m> {
     }
 }
 
-const ORDINALS: &[&str] = &[
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "last",
-    "other",
-];
+/// A set of words.
+type Words = LazyLock<HashSet<&'static str>>;
+
+static ORDINALS: Words = Words::new(|| {
+    "first second third fourth fifth sixth seventh eighth ninth tenth last other".split_whitespace().collect()
+});
 
 /// Words that no unquoted name contains.
-const STOPS: &[&str] = &[
-    "in",
-    "at",
-    "of",
-    "with",
-    "to",
-    "from",
-    "for",
-    "and",
-    "or",
-    "then",
-    "as",
-    "on",
-    "by",
-    "but",
-    "not",
-    "because",
-    "if",
-    "unless",
-    "until",
-    "till",
-    "when",
-    "whenever",
-    "while",
-    "after",
-    "before",
-    "once",
-    "since",
-    "which",
-    "who",
-    "than",
-    "like",
-    "into",
-    "onto",
-    "off",
-    "is",
-    "are",
-    "was",
-    "were",
-    "has",
-    "have",
-    "had",
-    "do",
-    "does",
-    "did",
-    "be",
-    "been",
-    "should",
-    "shall",
-    "must",
-    "can",
-    "could",
-    "will",
-    "would",
-    "shouldn't",
-    "never",
-    "so",
-    "also",
-    "instead",
-    "now",
-    "please",
-    "pls",
-    "plz",
-    "thanks",
-    "thx",
-    "thank",
-    "today",
-    "tomorrow",
-    "tonight",
-    "yesterday",
-    "asap",
-    "anyway",
-    "through",
-    "within",
-    "without",
-    "during",
-    "under",
-    "about",
-    "using",
-    "via",
-    "called",
-    "named",
-    "starting",
-    "ending",
-    "twice",
-    "again",
-    "every",
-    "each",
-    "'s",
-    "per",
-    "running",
-    "offline",
-    "live",
-    "only",
-    "out",
-    "take",
-    "takes",
-    "described",
-    "assigned",
-    "get",
-    "gets",
-    "compares",
-    "comparing",
-    "split",
-    "evenly",
-    "whether",
-    "that",
-];
+static STOPS: Words = Words::new(|| {
+    "in at of with to from for and or then as on by but not because if unless until till when whenever \
+    while after before once since which who than like into onto off is are was were has have had do does \
+    did be been should shall must can could will would shouldn't never so also instead now please pls plz \
+    thanks thx thank today tomorrow tonight yesterday asap anyway through within without during under \
+    about using via called named starting ending twice again every each 's per running offline live only \
+    out take takes described assigned get gets compares comparing split evenly whether that"
+        .split_whitespace()
+        .collect()
+});
 
 /// Words that no unquoted name begins with.
-const STARTS: &[&str] = &[
-    "the",
-    "a",
-    "an",
-    "my",
-    "our",
-    "your",
-    "it",
-    "its",
-    "this",
-    "these",
-    "those",
-    "them",
-    "they",
-    "he",
-    "she",
-    "him",
-    "her",
-    "i",
-    "we",
-    "you",
-    "me",
-    "us",
-    "all",
-    "everything",
-    "everyone",
-    "everybody",
-    "anything",
-    "something",
-    "nothing",
-    "nobody",
-    "any",
-    "some",
-    "none",
-    "one",
-    "ones",
-    "both",
-    "another",
-    "new",
-    "experiment",
-    "experiments",
-    "study",
-    "studies",
-    "what",
-    "how",
-    "why",
-    "where",
-    "there",
-    "no",
-    "user",
-    "users",
-    "student",
-    "students",
-    "context",
-    "contexts",
-    "segment",
-    "segments",
-    "flag",
-    "flags",
-    "feature",
-    "metric",
-    "metrics",
-    "conversation",
-    "chat",
-    "thread",
-    "server",
-    "simulator",
-    "database",
-    "payload",
-    "preview",
-];
+static STARTS: Words = Words::new(|| {
+    "the a an my our your it its this these those them they he she him her i we you me us all everything \
+    everyone everybody anything something nothing nobody any some none one ones both another new \
+    experiment experiments study studies what how why where there no user users student students context \
+    contexts segment segments flag flags feature metric metrics conversation chat thread server simulator \
+    database payload preview"
+        .split_whitespace()
+        .collect()
+});
 
 /// Words that no unquoted and unknown experiment begins with, since a clause does.
-const VERBS: &[&str] = &[
-    "start",
-    "stop",
-    "pause",
-    "resume",
-    "launch",
-    "cancel",
-    "archive",
-    "delete",
-    "remove",
-    "create",
-    "make",
-    "rename",
-    "set",
-    "change",
-    "update",
-    "exclude",
-    "include",
-    "copy",
-    "compare",
-    "list",
-    "show",
-    "tell",
-    "test",
-    "simulate",
-    "initialize",
-    "mark",
-    "visit",
-    "let",
-    "put",
-    "call",
-    "force",
-    "add",
-    "tag",
-    "describe",
-    "explain",
-    "keep",
-];
+static VERBS: Words = Words::new(|| {
+    "start stop pause resume launch cancel archive delete remove create make rename set change update \
+    exclude include copy compare list show tell test simulate initialize mark visit let put call force add \
+    tag describe explain keep"
+        .split_whitespace()
+        .collect()
+});
 
 /// Words that are no student's id and no code.
-const NO_IDS: &[&str] = &[
-    "in",
-    "at",
-    "of",
-    "with",
-    "to",
-    "from",
-    "for",
-    "and",
-    "or",
-    "but",
-    "then",
-    "as",
-    "on",
-    "by",
-    "the",
-    "a",
-    "an",
-    "user",
-    "users",
-    "student",
-    "students",
-    "learner",
-    "learners",
-    "pupil",
-    "pupils",
-    "class",
-    "classes",
-    "school",
-    "schools",
-    "it",
-    "this",
-    "that",
-    "everyone",
-    "everybody",
-    "is",
-    "are",
-    "if",
-    "not",
-    "should",
-    "must",
-    "who",
-    "all",
-    "nobody",
-    "no",
-    "only",
-    "group",
-    "groups",
-    "people",
-    "experiment",
-    "experiments",
-    "does",
-    "do",
-    "did",
-    "would",
-    "be",
-    "i",
-    "we",
-    "you",
-    "my",
-    "equally",
-    "evenly",
-    "equal",
-    "him",
-    "her",
-    "them",
-    "he",
-    "she",
-    "me",
-    "us",
-];
+static NO_IDS: Words = Words::new(|| {
+    "in at of with to from for and or but then as on by the a an user users student students learner \
+    learners pupil pupils class classes school schools it this that everyone everybody is are if not \
+    should must who all nobody no only group groups people experiment experiments does do did would be i \
+    we you my equally evenly equal him her them he she me us"
+        .split_whitespace()
+        .collect()
+});
 
 /// Words that join clauses.
-pub(crate) const JOINERS: &[&str] = &["and", "but", "then", "also", "or"];
+static JOINERS: Words = Words::new(|| "and but then also or".split_whitespace().collect());
 
 /// Whether a sentence ends at this sign.
 pub(crate) fn ends_sentence(token: &Token<'_>) -> bool {
@@ -538,19 +289,19 @@ pub(crate) fn ends_sentence(token: &Token<'_>) -> bool {
 }
 
 pub(crate) fn is_joiner(low: &str) -> bool {
-    JOINERS.contains(&low)
+    JOINERS.contains(low)
 }
 
 fn is_name_start(token: &Token<'_>) -> bool {
     let low = token.low.as_str();
-    token.is_word() && !STOPS.contains(&low) && !STARTS.contains(&low) && !ORDINALS.contains(&low)
+    token.is_word() && !STOPS.contains(low) && !STARTS.contains(low) && !ORDINALS.contains(low)
         || token.kind == Kind::Word && token.low == "running" && token.text.starts_with('R')
 }
 
 fn is_name_part(token: &Token<'_>) -> bool {
     match token.kind {
         Kind::Word => {
-            (!STOPS.contains(&token.low.as_str()) || token.text == "Running") && !is_ratio(&token.low)
+            (!STOPS.contains(token.low.as_str()) || token.text == "Running") && !is_ratio(&token.low)
         }
         Kind::Sign => matches!(token.text, "(" | ")" | "=" | "-" | "–" | "—"),
         Kind::Quoted | Kind::Json => false,
@@ -563,14 +314,14 @@ fn is_ratio(low: &str) -> bool {
 }
 
 fn is_id(token: &Token<'_>) -> bool {
-    token.is_word() && !NO_IDS.contains(&token.low.as_str())
+    token.is_word() && !NO_IDS.contains(token.low.as_str())
 }
 
 fn is_code(token: &Token<'_>) -> bool {
-    is_id(token) && token.low.starts_with(|c: char| c.is_alphabetic()) && !STOPS.contains(&token.low.as_str())
+    is_id(token) && token.low.starts_with(|c: char| c.is_alphabetic()) && !STOPS.contains(token.low.as_str())
 }
 
 /// Words that the slots know.
 pub(crate) fn words() -> impl Iterator<Item = &'static str> {
-    STOPS.iter().chain(STARTS).chain(ORDINALS).copied()
+    STOPS.iter().chain(STARTS.iter()).chain(ORDINALS.iter()).copied()
 }

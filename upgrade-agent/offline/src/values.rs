@@ -25,28 +25,17 @@ pub(crate) enum Weights {
 /// The most conditions of one list of weights.
 const MOST: usize = 30;
 
-const NUMBERS: &[(&str, i64)] = &[
-    ("one", 1),
-    ("two", 2),
-    ("three", 3),
-    ("four", 4),
-    ("five", 5),
-    ("six", 6),
-    ("seven", 7),
-    ("eight", 8),
-    ("nine", 9),
-    ("ten", 10),
-    ("twelve", 12),
-    ("fifteen", 15),
-    ("twenty", 20),
-    ("thirty", 30),
-    ("forty", 40),
-    ("fifty", 50),
-    ("sixty", 60),
-    ("seventy", 70),
-    ("eighty", 80),
-    ("ninety", 90),
-];
+const NUMBERS: &str = "one=1 two=2 three=3 four=4 five=5 six=6 seven=7 eight=8 nine=9 ten=10 twelve=12 \
+    fifteen=15 twenty=20 thirty=30 forty=40 fifty=50 sixty=60 seventy=70 eighty=80 ninety=90";
+
+/// The value of a word in a list of pairs, "word=value".
+pub(crate) fn lookup(pairs: &'static str, word: &str) -> Option<&'static str> {
+    pairs
+        .split_whitespace()
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(known, _)| *known == word)
+        .map(|(_, value)| value)
+}
 
 /// A whole number, in digits or words, and the number of its tokens.
 pub(crate) fn number(tokens: &[Token<'_>]) -> Option<(i64, usize)> {
@@ -61,7 +50,7 @@ pub(crate) fn number(tokens: &[Token<'_>]) -> Option<(i64, usize)> {
         Some("million") => Some(1_000_000),
         _ => None,
     };
-    let unit = NUMBERS.iter().find(|(word, _)| *word == first).map(|(_, number)| *number);
+    let unit = lookup(NUMBERS, first).and_then(|number| number.parse().ok());
     match (unit.or_else(|| (first == "a").then_some(1)), scale(1)) {
         (Some(unit), Some(scale)) => Some((unit * scale, 2)),
         _ => unit.map(|unit| (unit, 1)),
@@ -95,55 +84,14 @@ fn fraction(tokens: &[Token<'_>]) -> Option<(f64, usize)> {
 }
 
 fn code<'t>(token: Option<&'t Token<'_>>) -> Option<&'t str> {
-    const NO_CODES: &[&str] = &[
-        "the",
-        "rest",
-        "of",
-        "and",
-        "for",
-        "with",
-        "at",
-        "in",
-        "to",
-        "is",
-        "a",
-        "an",
-        "users",
-        "students",
-        "half",
-        "instead",
-        "please",
-        "on",
-        "per",
-        "user",
-        "student",
-        "learners",
-        "pupils",
-        "now",
-        "then",
-        "evenly",
-        "equally",
-        "set",
-        "make",
-        "give",
-        "start",
-        "but",
-        "or",
-        "by",
-        "as",
-        "class",
-        "it",
-        "target",
-        "site",
-        "tags",
-        "tag",
-        "description",
-    ];
+    const NO_CODES: &str = "the rest of and for with at in to is a an users students half instead please on per user \
+        student learners pupils now then evenly equally set make give start but or by as class it \
+        target site tags tag description";
     let token = token?;
     let is_code = token.is_word()
         && token.low.starts_with(|c: char| c.is_alphabetic())
         && !token.low.contains('/')
-        && !NO_CODES.contains(&token.low.as_str());
+        && NO_CODES.split_whitespace().all(|word| word != token.low);
     (is_code || token.kind == Kind::Quoted).then_some(token.text)
 }
 
@@ -286,26 +234,10 @@ fn share(tokens: &[Token<'_>]) -> Option<(Share, usize)> {
     Some((named(code, Some(share)), 1 + link + used))
 }
 
-const STATUSES: &[(&str, &str)] = &[
-    ("enrolling", "enrolling"),
-    ("running", "enrolling"),
-    ("active", "enrolling"),
-    ("live", "enrolling"),
-    ("started", "enrolling"),
-    ("enrollmentcomplete", "enrollmentComplete"),
-    ("paused", "enrollmentComplete"),
-    ("stopped", "enrollmentComplete"),
-    ("cancelled", "cancelled"),
-    ("canceled", "cancelled"),
-    ("ended", "cancelled"),
-    ("completed", "cancelled"),
-    ("finished", "cancelled"),
-    ("archived", "archived"),
-    ("inactive", "inactive"),
-    ("preview", "preview"),
-    ("scheduled", "scheduled"),
-    ("draft", "draft"),
-];
+const STATUSES: &str = "enrolling=enrolling running=enrolling active=enrolling live=enrolling started=enrolling \
+    enrollmentcomplete=enrollmentComplete paused=enrollmentComplete stopped=enrollmentComplete \
+    cancelled=cancelled canceled=cancelled ended=cancelled completed=cancelled finished=cancelled \
+    archived=archived inactive=inactive preview=preview scheduled=scheduled draft=draft";
 
 /// The status that a word means, in the server's spelling.
 pub(crate) fn status_at(tokens: &[Token<'_>]) -> Option<(&'static str, usize)> {
@@ -314,12 +246,12 @@ pub(crate) fn status_at(tokens: &[Token<'_>]) -> Option<(&'static str, usize)> {
     match (low, next) {
         ("on", "hold") => Some(("enrollmentComplete", 2)),
         ("enrollment", "complete") => Some(("enrollmentComplete", 2)),
-        _ => STATUSES.iter().find(|(word, _)| *word == low).map(|(_, status)| (*status, 1)),
+        _ => lookup(STATUSES, low).map(|status| (status, 1)),
     }
 }
 
 pub(crate) fn statuses() -> impl Iterator<Item = &'static str> {
-    STATUSES.iter().map(|(word, _)| *word)
+    STATUSES.split_whitespace().filter_map(|pair| Some(pair.split_once('=')?.0))
 }
 
 /// A date as `2026-01-31`.
@@ -334,23 +266,11 @@ pub(crate) fn date(tokens: &[Token<'_>]) -> Option<usize> {
     }
 }
 
-const GROUP_TYPES: &[&str] = &[
-    "class",
-    "classid",
-    "classes",
-    "school",
-    "schoolid",
-    "schools",
-    "teacher",
-    "teacherid",
-    "instructor",
-    "instructorid",
-    "district",
-    "districtid",
-];
+const GROUP_TYPES: &str = "class classid classes school schoolid schools teacher teacherid instructor instructorid \
+    district districtid";
 
 pub(crate) fn is_group_type(low: &str) -> bool {
-    GROUP_TYPES.contains(&low)
+    GROUP_TYPES.split_whitespace().any(|word| word == low)
 }
 
 #[cfg(test)]

@@ -379,95 +379,51 @@ fn of_details(experiment: &Value) -> Params {
     params
 }
 
-/// The fields of a pasted experiment that have a value of their own on each server.
-const SERVER_FIELDS: &[&str] = &[
-    "id",
-    "createdAt",
-    "updatedAt",
-    "versionNumber",
-    "state",
-    "order",
-    "backendVersion",
-    "twoCharacterId",
-    "experimentId",
-];
+/// The parameters of the fields of a pasted experiment. Those with a value of their own on each server have none.
+const FIELDS: &str = "name=name description=description context=context tags=tags assignmentUnit=assignment_unit \
+    group=group_type consistencyRule=consistency_rule filterMode=filter_mode conditions=conditions \
+    partitions=decision_points postExperimentRule=post_experiment_rule assignment_unit=assignment_unit \
+    group_type=group_type consistency_rule=consistency_rule filter_mode=filter_mode decision_points=decision_points \
+    post_experiment_rule=post_experiment_rule inclusion_users=inclusion_users inclusion_groups=inclusion_groups \
+    exclusion_users=exclusion_users exclusion_groups=exclusion_groups id= createdAt= updatedAt= versionNumber= state= \
+    backendVersion=";
+const NESTED: &str = "conditionCode=code code=code assignmentWeight=weight weight=weight site=site target=target \
+    excludeIfReached=exclude_if_reached exclude_if_reached=exclude_if_reached id= createdAt= updatedAt= \
+    versionNumber= order= twoCharacterId= experimentId=";
 
 /// The parameters of a pasted experiment, and the fields that none of them takes.
 fn of_pasted(pasted: &Value) -> (Params, Vec<String>) {
-    const FIELDS: &[(&str, &str)] = &[
-        ("name", "name"),
-        ("description", "description"),
-        ("context", "context"),
-        ("tags", "tags"),
-        ("assignmentUnit", "assignment_unit"),
-        ("group", "group_type"),
-        ("consistencyRule", "consistency_rule"),
-        ("filterMode", "filter_mode"),
-        ("conditions", "conditions"),
-        ("partitions", "decision_points"),
-        ("postExperimentRule", "post_experiment_rule"),
-    ];
-    const NESTED: &[(&str, &str)] = &[
-        ("conditionCode", "code"),
-        ("code", "code"),
-        ("assignmentWeight", "weight"),
-        ("weight", "weight"),
-        ("site", "site"),
-        ("target", "target"),
-        ("excludeIfReached", "exclude_if_reached"),
-        ("exclude_if_reached", "exclude_if_reached"),
-    ];
-    const OWN: &[&str] = &[
-        "assignment_unit",
-        "group_type",
-        "consistency_rule",
-        "filter_mode",
-        "decision_points",
-        "post_experiment_rule",
-        "inclusion_users",
-        "inclusion_groups",
-        "exclusion_users",
-        "exclusion_groups",
-    ];
-    let (mut params, mut unknown) = (Params::new(), Vec::new());
-    let is_empty = |value: &Value| {
-        value.is_null()
-            || *value == json!("")
-            || *value == json!([])
-            || *value == json!({})
-            || *value == json!(false)
-    };
-    for (field, value) in pasted.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
-        let own = OWN.iter().find(|own| *own == field).map(|own| (*own, *own));
-        let Some((_, name)) = FIELDS.iter().copied().find(|(known, _)| known == field).or(own) else {
-            if !SERVER_FIELDS.contains(&field.as_str()) && !(field == "type" && value == "Simple") {
-                unknown.push(format!("`{field}`"));
-            }
-            continue;
-        };
-        let value = match (field.as_str(), value) {
-            ("context", Value::Array(all)) if all.len() == 1 => all[0].clone(),
-            ("postExperimentRule", Value::String(rule)) => json!({ "rule": rule }),
-            ("conditions" | "partitions", Value::Array(all)) => {
-                let mut nested = Vec::new();
-                for one in all {
-                    let mut inner = Params::new();
-                    for (key, value) in
-                        one.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value))
-                    {
-                        match NESTED.iter().find(|(known, _)| known == key) {
-                            Some((_, name)) => drop(inner.insert((*name).to_owned(), value.clone())),
-                            None if SERVER_FIELDS.contains(&key.as_str()) => {}
-                            None => unknown.push(format!("`{field}.{key}`")),
-                        }
-                    }
-                    nested.push(Value::Object(inner));
-                }
-                json!(nested)
-            }
-            (_, value) => value.clone(),
-        };
-        params.insert(name.to_owned(), value);
+    let mut unknown = Vec::new();
+    let mut params = taken(pasted, FIELDS, "", &mut unknown);
+    if let Some([context]) = params.get("context").and_then(Value::as_array).map(Vec::as_slice) {
+        let context = context.clone();
+        params.insert("context".to_owned(), context);
+    }
+    if let Some(rule) = params.get("post_experiment_rule").filter(|rule| rule.is_string()) {
+        let rule = json!({ "rule": rule });
+        params.insert("post_experiment_rule".to_owned(), rule);
+    }
+    for list in ["conditions", "decision_points"] {
+        if let Some(Value::Array(all)) = params.get_mut(list) {
+            let prefix = format!("{list}.");
+            all.iter_mut().for_each(|one| *one = Value::Object(taken(one, NESTED, &prefix, &mut unknown)));
+        }
     }
     (params, unknown)
+}
+
+/// The fields of an object that have a value, under the names of parameters.
+fn taken(object: &Value, fields: &'static str, prefix: &str, unknown: &mut Vec<String>) -> Params {
+    let empty = [json!(null), json!(""), json!([]), json!({}), json!(false)];
+    let mut params = Params::new();
+    for (field, value) in object.as_object().into_iter().flatten().filter(|(_, value)| !empty.contains(value))
+    {
+        match values::lookup(fields, field) {
+            Some("") => {}
+            Some(name) => drop(params.insert(name.to_owned(), value.clone())),
+            None if field == "type" && value == "Simple" => {}
+            None => unknown.push(format!("`{prefix}{field}`")),
+        }
+    }
+    params
 }
