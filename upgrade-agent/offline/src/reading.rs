@@ -100,7 +100,6 @@ enum Piece {
 #[derive(Clone, Debug)]
 struct Step {
     piece: Piece,
-    start: usize,
     /// The place of the way before in its cell.
     before: (usize, usize),
     hash: u64,
@@ -111,6 +110,13 @@ struct Step {
 struct Cell {
     rank: (usize, usize),
     steps: Vec<Step>,
+}
+
+/// Where ways go on: the cell, the ways to it by their hashes, and their rank.
+struct Origin {
+    cell: usize,
+    hashes: Vec<u64>,
+    rank: (usize, usize),
 }
 
 /// The tokens of a message without a clause among which its sense is looked for.
@@ -188,68 +194,55 @@ struct Chart<'m> {
 impl Chart<'_> {
     fn fill(&mut self) {
         self.cells[0] = Some(Cell { rank: (0, 0), steps: Vec::new() });
-        for at in 0..=self.matcher.len() {
-            for after in [1, 0] {
-                let Some(cell) = self.cells[2 * at + after].clone() else { continue };
-                if at < self.matcher.len() {
-                    self.go_on(at, 2 * at + after, after == 1, &cell);
-                }
+        for at in 0..self.matcher.len() {
+            for cell in [2 * at + 1, 2 * at] {
+                let Some(ways) = &self.cells[cell] else { continue };
+                // The start of the message has no way to it.
+                let hashes =
+                    if cell == 0 { vec![0] } else { ways.steps.iter().map(|step| step.hash).collect() };
+                let origin = Origin { cell, hashes, rank: ways.rank };
+                self.go_on(at, &origin);
             }
         }
     }
 
     /// Adds the ways that go on from a position. Behind a clause a joiner must come first.
-    fn go_on(&mut self, at: usize, from: usize, after: bool, cell: &Cell) {
+    fn go_on(&mut self, at: usize, origin: &Origin) {
         let grammar = grammar::grammar();
+        let (left, clauses) = origin.rank;
         for (end, _) in self.matcher.ways(&grammar.filler, at) {
-            self.add(2 * end, from, cell, at, Piece::Filler, 0, cell.rank);
+            self.add(2 * end, origin, Piece::Filler, origin.rank);
         }
-        if !after {
-            let is_first = cell.rank == (0, 0);
-            for (form, node) in grammar.forms.iter().filter(|(form, _)| form.may_stand(is_first, self.asked))
-            {
-                for (end, bound) in self.matcher.ways(node, at) {
-                    let hash = bound.hash() ^ (std::ptr::from_ref(*form) as u64).rotate_left(17);
-                    let rank = (cell.rank.0, cell.rank.1 + 1);
-                    self.add(2 * end + 1, from, cell, at, Piece::Clause(form, bound), hash | 1, rank);
-                }
+        let may_begin = origin.cell.is_multiple_of(2);
+        let is_first = origin.rank == (0, 0);
+        let stands = |form: &Form| may_begin && form.may_stand(is_first, self.asked);
+        for (form, node) in grammar.forms.iter().filter(|(form, _)| stands(form)) {
+            for (end, bound) in self.matcher.ways(node, at) {
+                self.add(2 * end + 1, origin, Piece::Clause(form, bound), (left, clauses + 1));
             }
         }
         let end = self.matcher.scene.clause_end(at);
-        let rank = (cell.rank.0 + end - at, cell.rank.1);
-        self.add(2 * end + 1, from, cell, at, Piece::Skipped, 0, rank);
+        self.add(2 * end + 1, origin, Piece::Skipped, (left + end - at, clauses));
     }
 
-    fn add(
-        &mut self,
-        to: usize,
-        from: usize,
-        before: &Cell,
-        start: usize,
-        piece: Piece,
-        hash: u64,
-        rank: (usize, usize),
-    ) {
-        if let Some(cell) = &self.cells[to]
-            && cell.rank < rank
-        {
+    fn add(&mut self, to: usize, origin: &Origin, piece: Piece, rank: (usize, usize)) {
+        let cell = self.cells[to].get_or_insert_with(|| Cell { rank, steps: Vec::new() });
+        if cell.rank < rank {
             return;
         }
-        if self.cells[to].as_ref().is_none_or(|cell| cell.rank > rank) {
-            self.cells[to] = Some(Cell { rank, steps: Vec::new() });
+        if cell.rank > rank {
+            *cell = Cell { rank, steps: Vec::new() };
         }
-        let Some(cell) = &mut self.cells[to] else { return };
-        // The start of the message has no way to it.
-        for (index, earlier) in before
-            .steps
-            .iter()
-            .map(|step| step.hash)
-            .enumerate()
-            .chain(before.steps.is_empty().then_some((0, 0)))
-        {
-            let hash = earlier.rotate_left(7) ^ hash;
+        let own = match &piece {
+            Piece::Clause(form, bound) => {
+                (bound.hash() ^ (std::ptr::from_ref(*form) as u64).rotate_left(17)) | 1
+            }
+            Piece::Filler | Piece::Skipped => 0,
+        };
+        for (index, earlier) in origin.hashes.iter().enumerate() {
+            let hash = earlier.rotate_left(7) ^ own;
             if cell.steps.len() < READINGS && cell.steps.iter().all(|step| step.hash != hash) {
-                cell.steps.push(Step { piece: piece.clone(), start, before: (from, index), hash });
+                cell.steps.push(Step { piece: piece.clone(), before: (origin.cell, index), hash });
             }
         }
     }
@@ -293,7 +286,7 @@ impl Chart<'_> {
         let scene = &self.matcher.scene;
         let mut pieces: Vec<(Piece, usize, usize)> = Vec::new();
         while let Some(step) = self.cells[cell].as_ref().and_then(|cell| cell.steps.get(index)) {
-            pieces.push((step.piece.clone(), step.start, cell / 2));
+            pieces.push((step.piece.clone(), step.before.0 / 2, cell / 2));
             (cell, index) = step.before;
         }
         let mut reading = Reading::default();

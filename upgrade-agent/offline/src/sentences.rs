@@ -297,8 +297,7 @@ pub(crate) fn compared(one: &Value, other: &Value) -> String {
 
 /// Whether an experiment has what a filter asks for: alternatives of properties, each perhaps denied.
 fn fits(filter: &[Slot], experiment: &Value) -> bool {
-    let alternatives = filter.split(|slot| slot.name == "or");
-    alternatives.map(|all| all_hold(all, experiment)).any(|holds| holds)
+    filter.split(|slot| slot.name == "or").any(|all| all_hold(all, experiment))
 }
 
 fn all_hold(properties: &[Slot], experiment: &Value) -> bool {
