@@ -1,5 +1,5 @@
-//! The glossary: the words of UpGrade with their meaning on a current server, for the tools `get_core_terms` and
-//! `get_assignment_terms`. Text only.
+//! The glossary: the words of UpGrade with their meaning on a current server, for the tools
+//! `get_core_terms` and `get_assignment_terms`. Text only.
 
 mod assignment;
 mod design;

@@ -1,5 +1,5 @@
-//! The work of reading a message, by its length. `cargo bench -p upgrade-offline-model` prints the steps of the parser
-//! at 1,000 and at 100,000 characters, and fails if the work grows faster than the length.
+//! The work of reading a message, by its length. `cargo bench -p upgrade-offline-model` prints the steps of
+//! the parser at 1,000 and at 100,000 characters, and fails if the work grows faster than the length.
 
 use upgrade_offline_model::work_of_reading;
 

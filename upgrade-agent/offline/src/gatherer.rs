@@ -1,7 +1,8 @@
 //! The model as information gatherer: chooses the next tool calls until all data are there.
 //!
-//! Every round starts from the beginning with the results of all earlier rounds. The code asks for a result with
-//! `need`; if it is missing, that call is the next step. So the code reads as if all results were present.
+//! Every round starts from the beginning with the results of all earlier rounds. The code asks for a result
+//! with `need`; if it is missing, that call is the next step. So the code reads as if all results were
+//! present.
 
 mod design;
 mod people;

@@ -1,7 +1,9 @@
-//! The grammar, top-down: `message = (courtesy)* clause (joiner clause)*`, and a clause is one of [`FORMS`].
+//! The grammar, top-down: `message = (courtesy)* clause (joiner clause)*`, and a clause is one of
+//! [`FORMS`].
 //!
 //! Each form is a production with its slots and one example. The classes that the productions share are in
-//! [`classes`], the notation in [`crate::notation`]. The help and the table of the guide are made of the forms.
+//! [`classes`], the notation in [`crate::notation`]. The help and the table of the guide are made of the
+//! forms.
 
 mod classes;
 mod forms;

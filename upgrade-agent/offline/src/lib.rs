@@ -1,12 +1,12 @@
 //! A chat model without a network: it reads plain requests about UpGrade with a grammar.
 //!
 //! It gets the same request as other models (messages, system prompt, tool schemas), keeps no state between
-//! calls, and gives the same answer to the same request. It accepts a message only if the grammar consumes all of
-//! it; otherwise it quotes the rest, and starts nothing. It knows the agent from its requests alone.
+//! calls, and gives the same answer to the same request. It accepts a message only if the grammar consumes
+//! all of it; otherwise it quotes the rest, and starts nothing. It knows the agent from its requests alone.
 //!
-//! `token` cuts a message into tokens, `grammar` has the productions, `matcher` matches them and `reading` joins
-//! clauses to a message. `understanding` places a message in its conversation. `analyzer`, `gatherer` and
-//! `responder` answer for the three nodes that call a model.
+//! `token` cuts a message into tokens, `grammar` has the productions, `matcher` matches them and `reading`
+//! joins clauses to a message. `understanding` places a message in its conversation. `analyzer`, `gatherer`
+//! and `responder` answer for the three nodes that call a model.
 
 mod analyzer;
 mod facts;

@@ -1,7 +1,8 @@
-//! Matches productions with tokens: all ways in which a production can begin at a token, with their bindings.
+//! Matches productions with tokens: all ways in which a production can begin at a token, with their
+//! bindings.
 //!
-//! The lookahead is bounded (a name has at most twelve words, a repetition at most [`MOST`] rounds), so the work
-//! grows linearly with the message.
+//! The lookahead is bounded (a name has at most twelve words, a repetition at most [`MOST`] rounds), so the
+//! work grows linearly with the message.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};

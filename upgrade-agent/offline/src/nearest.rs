@@ -7,7 +7,8 @@ use crate::token::{Token, tokens};
 /// How many words of a text are compared, so that the work does not grow with its length.
 const WORDS: usize = 12;
 
-/// The examples of the nearest forms: those of the act that was understood, then those with the nearest words.
+/// The examples of the nearest forms: those of the act that was understood, then those with the nearest
+/// words.
 pub(crate) fn forms(reading: &Reading, message: &str) -> Vec<&'static str> {
     let act = reading.clauses.first().map(Clause::act);
     let words = words(&tokens(message));

@@ -1,7 +1,8 @@
-//! The reading of a message: `(courtesy)* clause (joiner clause)*`, and the parts that no production consumes.
+//! The reading of a message: `(courtesy)* clause (joiner clause)*`, and the parts that no production
+//! consumes.
 //!
-//! All positions are visited once, from left to right. Of all ways to a position those are kept that leave the
-//! fewest tokens over, then those with the fewest clauses.
+//! All positions are visited once, from left to right. Of all ways to a position those are kept that leave
+//! the fewest tokens over, then those with the fewest clauses.
 
 use std::cmp::Reverse;
 
@@ -146,8 +147,8 @@ pub(crate) fn read(message: &str, known: &Known, asked: &'static str) -> Reading
     reading
 }
 
-/// Of several readings those with the fewest names that do not exist, then with the most names. If none exists, no reading can do anything,
-/// and the first of an act stands for the others.
+/// Of several readings those with the fewest names that do not exist, then with the most names. If none
+/// exists, no reading can do anything, and the first of an act stands for the others.
 fn preferred(all: Vec<Reading>, known: &Known) -> Vec<Reading> {
     let unknown = |reading: &Reading| {
         let slots = reading.clauses.iter().flat_map(|clause| &clause.slots).filter(|slot| slot.said);

@@ -46,8 +46,8 @@ impl Token<'_> {
 
 #[derive(Clone, Debug, Default)]
 struct LexerState {
-    /// The closing marks that the rest of the message is known not to have. Without them, each opening mark without
-    /// a partner would search the whole rest again.
+    /// The closing marks that the rest of the message is known not to have. Without them, each opening mark
+    /// without a partner would search the whole rest again.
     absent: Vec<char>,
     /// The end of the last quoted text.
     quote_end: usize,

@@ -1,5 +1,5 @@
-//! A message in its conversation: an answer to the question that is open, a follow-up of an earlier question, a
-//! word of insistence.
+//! A message in its conversation: an answer to the question that is open, a follow-up of an earlier
+//! question, a word of insistence.
 
 use serde_json::Value;
 
@@ -28,8 +28,8 @@ pub(crate) fn understand(facts: &Facts, known: &Known) -> Reading {
     reading
 }
 
-/// The parameter that the person was asked for; the context before all that depend on it. A change is asked for by
-/// `change`.
+/// The parameter that the person was asked for; the context before all that depend on it. A change is asked
+/// for by `change`.
 pub(crate) fn asked(facts: &Facts) -> &'static str {
     const PARAMETERS: &[&str] = &[
         "name",

@@ -267,7 +267,8 @@ fn codes(conditions: Option<&Value>) -> Vec<String> {
     all.iter().filter_map(|one| wire::text(one, &["code"]).map(str::to_owned)).collect()
 }
 
-/// The conditions of a clause with their weights in percent; none if it has none, or not as many as there are.
+/// The conditions of a clause with their weights in percent; none if it has none, or not as many as there
+/// are.
 fn conditions(clause: &Clause, known: &[String]) -> Option<Value> {
     let spelt = |said: &String| known.iter().find(|one| folded(one) == folded(said)).unwrap_or(said).clone();
     let equal = |codes: Vec<String>| {
@@ -379,7 +380,8 @@ fn of_details(experiment: &Value) -> Params {
     params
 }
 
-/// The parameters of the fields of a pasted experiment. Those with a value of their own on each server have none.
+/// The parameters of the fields of a pasted experiment. Those with a value of their own on each server have
+/// none.
 const FIELDS: &str = "name=name description=description context=context tags=tags assignmentUnit=assignment_unit \
     group=group_type consistencyRule=consistency_rule filterMode=filter_mode conditions=conditions \
     partitions=decision_points postExperimentRule=post_experiment_rule assignment_unit=assignment_unit \

@@ -59,6 +59,9 @@ impl Gatherer<'_> {
                 let topic = clause.slot("topic").unwrap_or_default();
                 return Ok(Some(error("unknown", speech::beyond(topic).to_owned())));
             }
+            "yes" if self.facts.situation_field("pending")["action"].is_string() => {
+                return Ok(Some(self.left_over(speech::no_answer(&self.facts.message))));
+            }
             "refuse" | "no" => {
                 return Ok(Some(error("unknown", "you do not want it, so I left it alone".to_owned())));
             }

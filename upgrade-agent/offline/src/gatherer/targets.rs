@@ -130,7 +130,8 @@ fn is_id_of(said: &str, id: &str) -> bool {
     start.len() >= 8 && id.to_lowercase().starts_with(&start.to_lowercase())
 }
 
-/// The experiments that the last reply lists: one a line, "- Foo (inactive in assign-prog)", or in a sentence.
+/// The experiments that the last reply lists: one a line, "- Foo (inactive in assign-prog)", or in a
+/// sentence.
 fn listed<'n>(facts: &Facts, names: &'n [KnownName]) -> Vec<&'n KnownName> {
     let of_line = |line: &str| {
         let line = line.strip_prefix("- ")?;

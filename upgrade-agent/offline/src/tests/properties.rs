@@ -1,5 +1,5 @@
-//! Properties of the grammar: sentences generated from the productions are read back to the same act, and no word
-//! that is put in goes unheard.
+//! Properties of the grammar: sentences generated from the productions are read back to the same act, and
+//! no word that is put in goes unheard.
 
 use proptest::prelude::*;
 
