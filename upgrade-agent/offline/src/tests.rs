@@ -7,6 +7,7 @@ use crate::matcher::Matcher;
 use crate::reading::{Reading, read};
 use crate::slots::{Known, Scene};
 use crate::token::Kind;
+use crate::{nearest, speech};
 
 const EXPERIMENTS: &[&str] = &[
     "Foo",
@@ -78,5 +79,35 @@ fn every_production_is_well_formed_and_reads_its_example() {
             "the production {index} does not read its example: {}",
             form.example
         );
+    }
+}
+
+#[test]
+fn a_sentence_with_two_complete_readings_is_asked_about() {
+    let known = Known::new(["Foo".to_owned(), "Foo experiment".to_owned()], Vec::new());
+    let reading = read("start Foo experiment", &known, "");
+    assert_eq!(reading.others.len(), 1, "{}", reading.shown());
+    let words = speech::not_understood(&reading, "start Foo experiment", &[]).unwrap();
+    assert!(words.contains("can mean two things"), "{words}");
+    // Quotes settle it.
+    assert!(read("start \"Foo experiment\"", &known, "").others.is_empty());
+}
+
+#[test]
+fn the_answer_to_a_part_quotes_it_and_names_the_nearest_forms() {
+    let message = "start Foo on 2027-01-01";
+    let reading = reading(message);
+    let words = speech::not_understood(&reading, message, &nearest::forms(&reading, message)).unwrap();
+    for part in ["'on 2027-01-01'", "\"start Foo\" (set status)", "I started nothing", "\"start Hints\""] {
+        assert!(words.contains(part), "{words}");
+    }
+}
+
+#[test]
+fn every_form_is_in_the_help_and_in_the_table() {
+    let (help, table) = (speech::help(), speech::table());
+    for form in FORMS {
+        assert!(table.contains(&form.example.replace('|', "\\|")), "{}", form.example);
+        assert!(!form.asked.is_empty() || help.contains(form.example), "{}", form.example);
     }
 }
