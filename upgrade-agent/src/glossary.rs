@@ -1,23 +1,11 @@
-//! The glossary: the words of UpGrade and of A/B testing, with their meaning on a current server. Text only.
-//!
-//! A [`Term`] has a text for the offline model and, if it is a word of a design, an [`Entry`] for the tool
-//! `get_core_terms`. The sections of `get_assignment_terms` consist of entries alone.
+//! The glossary: the words of UpGrade with their meaning on a current server, for the tools
+//! `get_core_terms` and `get_assignment_terms`. Text only.
 
 mod assignment;
 mod design;
-mod general;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-
-/// A word that can be explained.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Term {
-    title: &'static str,
-    aliases: &'static [&'static str],
-    text: &'static str,
-    entry: Option<Entry>,
-}
 
 /// The description of a word for a language model: its meaning, its values, and common mistakes.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,31 +22,9 @@ struct Section {
     entries: &'static [Entry],
 }
 
-impl Term {
-    /// The name of the term for people.
-    pub(crate) fn title(&self) -> &'static str {
-        self.title
-    }
-
-    /// The words by which people ask for the term, in lower case.
-    pub(crate) fn aliases(&self) -> &'static [&'static str] {
-        self.aliases
-    }
-
-    /// The explanation as a paragraph.
-    pub(crate) fn text(&self) -> &'static str {
-        self.text
-    }
-}
-
-/// All terms.
-pub(crate) fn terms() -> impl Iterator<Item = &'static Term> {
-    design::DESIGN.iter().chain(general::GENERAL)
-}
-
 /// The words of a design, as a JSON object by name.
 pub(crate) fn core_entries() -> impl Serialize {
-    ByName(design::DESIGN.iter().filter_map(|term| term.entry.as_ref()).collect())
+    ByName(design::DESIGN.iter().collect())
 }
 
 /// The ways of assignment, as a JSON object by section and name.
@@ -115,8 +81,7 @@ mod tests {
 
     #[test]
     fn each_word_of_a_design_has_an_entry() {
-        let names: Vec<&str> =
-            design::DESIGN.iter().filter_map(|term| term.entry.as_ref()).map(|entry| entry.name).collect();
+        let names: Vec<&str> = design::DESIGN.iter().map(|entry| entry.name).collect();
         let expected = [
             "app_context",
             "unit_of_assignment",

@@ -12,7 +12,8 @@ pub mod client;
 mod glossary;
 pub mod graph;
 pub mod nodes;
-pub mod offline;
+#[doc(inline)]
+pub use upgrade_offline_model as offline;
 pub mod plan;
 mod prompts;
 pub mod reply;

@@ -93,6 +93,14 @@ fn a_question_about_the_status_is_unclear_until_an_experiment_was_mentioned() {
     assert!(confidence(r#"{"that_experiment": {"id": "1", "name": "Foo"}}"#) >= 0.7);
 }
 
+/// The model knows the agent only from its requests, so its names of actions are constants of its own.
+#[test]
+fn its_actions_are_those_of_the_agent() {
+    let own: std::collections::BTreeSet<&str> = upgrade_agent::offline::actions().collect();
+    let known = upgrade_agent::actions::ActionKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(own, known);
+}
+
 #[tokio::test]
 async fn it_streams_the_text_in_pieces() {
     let mut stream = model().stream(ChatRequest::user("What is a condition?")).await.unwrap();
