@@ -454,8 +454,8 @@ impl ChildCall<'_> {
         let traced = self.call.updates.then_some(total);
         let records = Records::new(journal, &position, outputs, traced);
         let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.siblings, max_concurrency);
-        // No stops of its own: those of the root end the task that polls this run, or are seen at its boundaries
-        // (`boundary_inside`).
+        // No stops of its own: those of the root end the task that polls this run, or are seen at its
+        // boundaries (`boundary_inside`).
         let run =
             Loop::new(position, inheritance, records, Listeners::new(events, None), runtime, (None, None));
         Ok((run, input))

@@ -30,8 +30,8 @@ const PAGE: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/shop.css");
 const SCRIPT: &str = include_str!("page/shop.js");
 
-/// Listens on a name with a port, or an address with one. More customers may connect at once than the 128 that a
-/// listener keeps waiting by default; each further one would wait a second for its next try.
+/// Listens on a name with a port, or an address with one. More customers may connect at once than the 128
+/// that a listener keeps waiting by default; each further one would wait a second for its next try.
 ///
 /// # Errors
 /// If the name is not known, or the port cannot be had.
@@ -145,8 +145,8 @@ fn streamed(task: &str, body: Body) -> Response {
 
 /// Cancels a task. The request has no body.
 async fn cancel(State(agent): State<ShopAgent>, Path(task): Path<String>) -> Response {
-    // In a task of its own: a caller that does not wait for the answer wants the cancellation all the same, and
-    // the future of this handler is dropped when the connection is closed.
+    // In a task of its own: a caller that does not wait for the answer wants the cancellation all the same,
+    // and the future of this handler is dropped when the connection is closed.
     let id = task.clone();
     let cancelled = tokio::spawn(async move { agent.cancel(&id).await });
     let Ok(cancelled) = cancelled.await else {
