@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::record::codec::Codec;
 
 /// The store of a graph's runs, and the encoding of its state.
+#[derive(Clone)]
 pub(crate) struct Persistence {
     pub(crate) saver: Arc<dyn Checkpointer>,
     pub(crate) codec: Codec,
@@ -60,19 +61,5 @@ impl Persistence {
     pub(crate) fn behind(&self) -> Result<Arc<Behind>, Error> {
         behind::runtime()?;
         Ok(Arc::clone(self.behind.get_or_init(|| Arc::new(Behind::new(Arc::clone(&self.saver))))))
-    }
-}
-
-impl Clone for Persistence {
-    fn clone(&self) -> Self {
-        Persistence {
-            saver: Arc::clone(&self.saver),
-            codec: self.codec,
-            namespace: Arc::clone(&self.namespace),
-            behind: Arc::clone(&self.behind),
-            keeper: Arc::clone(&self.keeper),
-            lease: self.lease,
-            retention: self.retention.clone(),
-        }
     }
 }

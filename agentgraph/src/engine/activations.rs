@@ -16,6 +16,7 @@ use agentgraph_checkpoint::engine::corrupt;
 use agentgraph_checkpoint::fold::{Folded, Value};
 
 /// The open activations of a run without supersteps, and the older states that they read.
+#[derive(Default)]
 pub(crate) struct Activations {
     pub(in crate::engine) flow: Flow,
     pub(in crate::engine) states: HashMap<Key, Arc<AnyState>>,
@@ -23,12 +24,6 @@ pub(crate) struct Activations {
     pub(in crate::engine) order: Option<Order>,
     /// Activations of skipped nodes that reuse the last output of their node, until they are merged.
     pub(in crate::engine) skipping: HashMap<Key, u32>,
-}
-
-impl Default for Activations {
-    fn default() -> Self {
-        Activations { flow: Flow::default(), states: HashMap::new(), order: None, skipping: HashMap::new() }
-    }
 }
 
 impl Activations {

@@ -14,6 +14,7 @@ use crate::step::{Command, Dispatch, Goto, Step};
 use crate::typed::{AnyState, AnyUpdate};
 
 /// The last outputs of the nodes that keep them.
+#[derive(Default)]
 pub(crate) struct KeptOutputs {
     steps: HashMap<u32, KeptOutput>,
     /// Outputs that the last checkpoint does not contain.
@@ -31,12 +32,6 @@ struct LiveStep {
     update: Option<AnyUpdate>,
     targets: Vec<Goto>,
     replaces_edges: bool,
-}
-
-impl Default for KeptOutputs {
-    fn default() -> Self {
-        KeptOutputs { steps: HashMap::new(), changed: Vec::new() }
-    }
 }
 
 impl KeptOutputs {

@@ -27,6 +27,7 @@ use crate::step::InputValue;
 use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
+#[derive(Default)]
 pub(super) struct StepResults {
     /// Results in task order; `None` for tasks that are not done.
     pub(super) done: Vec<Option<TaskOutput>>,
@@ -40,19 +41,6 @@ pub(super) struct StepResults {
     fresh: Vec<u32>,
     /// Failed tasks with a handler, until the superstep is merged.
     pub(super) handled: Vec<Handover>,
-}
-
-impl Default for StepResults {
-    fn default() -> Self {
-        StepResults {
-            done: Vec::new(),
-            not_done: Vec::new(),
-            stored: Vec::new(),
-            had_error: Vec::new(),
-            fresh: Vec::new(),
-            handled: Vec::new(),
-        }
-    }
 }
 
 impl StepResults {

@@ -36,22 +36,12 @@ impl ChildEventKind {
 }
 
 /// The receiver of a subgraph's events, and the schema that shows its state.
+#[derive(Clone)]
 pub(crate) struct ChildEvents {
     pub(super) to: Arc<dyn ChildListener>,
     namespace: Arc<str>,
     pub(super) schema: AnySchema,
     codec: Codec,
-}
-
-impl Clone for ChildEvents {
-    fn clone(&self) -> Self {
-        ChildEvents {
-            to: Arc::clone(&self.to),
-            namespace: Arc::clone(&self.namespace),
-            schema: self.schema.clone(),
-            codec: self.codec,
-        }
-    }
 }
 
 impl ChildEvents {

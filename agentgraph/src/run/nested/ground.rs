@@ -29,6 +29,7 @@ impl FoundRun {
 }
 
 /// The starting point of a call.
+#[derive(Default)]
 pub(super) struct CallGround {
     /// `None` if nothing in the namespace counts yet.
     pub(super) found: Option<FoundRun>,
@@ -36,12 +37,6 @@ pub(super) struct CallGround {
     pub(super) branch: Option<u32>,
     /// The newest checkpoint of a release that did not name memories.
     pub(super) unnamed: Option<CheckpointId>,
-}
-
-impl Default for CallGround {
-    fn default() -> Self {
-        CallGround { found: None, branch: None, unnamed: None }
-    }
 }
 
 impl ChildCall<'_> {
