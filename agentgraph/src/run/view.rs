@@ -47,7 +47,7 @@ pub struct Checkpoint<S> {
     /// [finished](Checkpoint::finished) run, and if all that is left to do is the commit of finished tasks.
     pub next: Vec<String>,
     /// Whether the run has finished. If not, and nothing runs next, the process that ran it ended before its
-    /// last commit: [`proceed`](CompiledGraph::proceed) makes it.
+    /// last commit: [`proceed`](crate::CompiledGraph::proceed) makes it.
     pub finished: bool,
     /// Deferred nodes that were reached and wait until nothing else can run.
     pub deferred: Vec<String>,
@@ -97,7 +97,7 @@ pub struct Checkpoint<S> {
     /// Nodes that are skipped when they are reached next.
     pub skips: Vec<String>,
     /// The checkpoint that each memory of the thread continues from, by its
-    /// [namespace](CompiledGraph::namespace): see [`Memory::PerThread`](crate::Memory::PerThread).
+    /// [namespace](crate::CompiledGraph::namespace): see [`Memory::PerThread`](crate::Memory::PerThread).
     pub memories: BTreeMap<String, CheckpointId>,
     /// The stored fields, each once, that the state does not have and the graph does not
     /// [drop](crate::StateGraph::drops): of the checkpoint, and for the newest one also of the results of
