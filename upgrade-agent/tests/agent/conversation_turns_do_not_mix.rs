@@ -279,7 +279,7 @@ async fn a_model_gets_the_situation_and_last_messages_of_its_thread_only() {
     script.add([
         wants("needs_info", 0.9),
         acts("create_experiment", json!({ "name": "Foo" })),
-        Reply::text(""),
+        Reply::text("Noted."),
     ]);
     agent.turn("t", "Create Foo").await.unwrap();
     script.asked();
