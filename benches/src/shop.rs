@@ -185,7 +185,8 @@ async fn cancel(shop: &EmbeddedShop, to: SocketAddr, number: usize) -> Result<Du
     let answer = String::from_utf8(answer)?;
     let task = answer.lines().find_map(|line| line.strip_prefix("x-task-id: ")).ok_or("no task id")?;
     let begun = Instant::now();
-    send(to, &format!("/cancel-reasoning-agent/{task}"), "").await?;
+    // Kept to the end: a request whose connection is closed at once may not be heard.
+    let _request = send(to, &format!("/cancel-reasoning-agent/{task}"), "").await?;
     while connection.read(&mut buffer).await? > 0 {}
     let took = begun.elapsed();
     shop.delay(Duration::ZERO);

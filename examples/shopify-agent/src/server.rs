@@ -145,17 +145,7 @@ fn streamed(task: &str, body: Body) -> Response {
 
 /// Cancels a task. The request has no body.
 async fn cancel(State(agent): State<ShopAgent>, Path(task): Path<String>) -> Response {
-    // In a task of its own: a caller that does not wait for the answer wants the cancellation all the same,
-    // and the future of this handler is dropped when the connection is closed.
-    let id = task.clone();
-    let cancelled = tokio::spawn(async move { agent.cancel(&id).await });
-    let Ok(cancelled) = cancelled.await else {
-        return detail(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("The cancellation of task {task} broke off"),
-        );
-    };
-    match cancelled {
+    match agent.cancel(&task).await {
         Ok(CancelAnswer::Cancelled) => detail(StatusCode::OK, format!("Task {task} cancelled")),
         Ok(CancelAnswer::Ended(how)) => {
             let how = json!(how);

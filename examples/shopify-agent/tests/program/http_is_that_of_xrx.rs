@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use shopify_agent::embedded::EmbeddedShop;
-use tokio::io::AsyncWriteExt;
 
 use crate::process::{Folder, Server, chunks, click, message};
 
@@ -88,30 +87,6 @@ async fn a_cancel_has_no_body_and_ends_the_stream_without_a_frame() {
 
     let unknown = server.post("cancel-reasoning-agent/task-none").send().await.unwrap();
     assert_eq!(unknown.status(), 404);
-}
-
-#[tokio::test]
-async fn a_cancel_whose_caller_does_not_wait_is_carried_out() {
-    let folder = Folder::new();
-    let shop = EmbeddedShop::start().await.unwrap();
-    let server = Server::for_shop(&folder, &shop, &[]).await;
-    shop.silence_next(1);
-    let cola = shop.variant_of("Cola").unwrap();
-    let mut reply =
-        server.run(&click(&json!({"guid": "g"}), "add_item_to_cart", &json!({"variant_id": cola}))).await;
-    while shop.mutations() == 0 {
-        tokio::task::yield_now().await;
-    }
-    let host = server.url.trim_start_matches("http://").trim_end_matches('/');
-    let mut caller = tokio::net::TcpStream::connect(host).await.unwrap();
-    let request = format!(
-        "POST /cancel-reasoning-agent/{} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n",
-        reply.task
-    );
-    caller.write_all(request.as_bytes()).await.unwrap();
-    drop(caller);
-    assert_eq!(reply.next().await, None);
-    assert_eq!(server.ended(&reply.task).await["status"], "cancelled");
 }
 
 #[tokio::test]
