@@ -1,7 +1,7 @@
 //! The end of an answer: only what the provider calls an end is one.
 //!
 //! Each wire reads the provider's word into an enum of its own and turns that into an [`End`], without a
-//! catch-all: a word that nobody has read about must not make an answer of a message that broke off.
+//! catch-all: an unknown word must not turn a message that broke off into an answer.
 
 use futures_util::{StreamExt, stream};
 

@@ -123,7 +123,7 @@ async fn the_task_stays_through_any_number_of_summaries() {
         assert_eq!(messages[0].text(), "The task.");
         assert!(messages.len() <= 4);
     }
-    // What is summarised is without the task, and a summary alone is not summarised again.
+    // The task is not part of the summary, and a summary alone is not summarised again.
     assert!(scripted.requests().iter().all(|request| !request.messages[0].text().contains("The task.")));
     let asked = scripted.requests().len();
     run(&summary, [&messages[..2], &messages[messages.len() - 2..]].concat()).await.unwrap();

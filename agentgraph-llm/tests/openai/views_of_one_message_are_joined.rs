@@ -231,7 +231,7 @@ proptest! {
         let is_shown = |(item, views): &(Item, Views)| {
             let is_text = matches!(item, Item::Text(_));
             let in_pieces = views.has_deltas || views.text_end || (views.part_end && is_text);
-            // A call that nobody names is none.
+            // A call without a name is not a call.
             let is_named = is_text || views.is_announced || views.end != View::Missing || views.last != View::Missing;
             (in_pieces && is_named) || views.end == View::Full || views.last == View::Full
         };

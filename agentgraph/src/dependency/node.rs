@@ -334,7 +334,7 @@ where
 }
 
 pin_project! {
-    /// The future of a user's function, with the output type of the loop.
+    /// The future of a user's function, with the result type of the engine. Its box contains nothing else.
     struct OutputFuture<F, O, S> {
         #[pin]
         function: F,
@@ -343,29 +343,6 @@ pin_project! {
 }
 
 impl<O, S, F> Future for OutputFuture<F, O, S>
-where
-    O: Output,
-    S: PassInput,
-    F: Future,
-    F::Output: IntoOutput<O>,
-{
-    type Output = NodeResult<Outputs<O, S>>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().function.poll(cx).map(|output| done(output.into_output()))
-    }
-}
-
-pin_project! {
-    /// [`OutputFuture`] with the result type of the engine.
-    struct AnyOutputFuture<F, O, S> {
-        #[pin]
-        function: F,
-        outputs: PhantomData<fn() -> (O, S)>,
-    }
-}
-
-impl<O, S, F> Future for AnyOutputFuture<F, O, S>
 where
     O: Output,
     S: PassInput,
@@ -492,12 +469,12 @@ macro_rules! async_nodes {
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
             fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
-                self.begin(task, |function| Box::pin(OutputFuture::<_, O, S> { function, outputs: PhantomData }))
+                self.begin(task, |function| Box::pin(async move { done(function.await.into_output()) }))
             }
 
             fn call_any(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<AnyState> {
                 self.begin(task, |function| {
-                    Box::pin(AnyOutputFuture::<_, O, S> { function, outputs: PhantomData })
+                    Box::pin(OutputFuture::<_, O, S> { function, outputs: PhantomData })
                 })
             }
         }

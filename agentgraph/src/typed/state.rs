@@ -107,7 +107,7 @@ impl AnyState {
     }
 }
 
-/// Shares the state with the copy: whoever changes one of them first clones it.
+/// The clone shares the state. The first change through either of them clones the value.
 impl Clone for AnyState {
     fn clone(&self) -> Self {
         AnyState(self.0.share())

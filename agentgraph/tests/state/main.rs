@@ -14,5 +14,6 @@ mod json_channels_reduce_like_typed_ones;
 mod json_updates_can_be_looked_into;
 mod older_states_are_migrated;
 mod secret_channels_are_not_shown;
+mod steps_do_not_clone_the_state;
 mod stored_fields_are_not_lost;
 mod sums_and_extremes_fold_every_write;

@@ -61,7 +61,7 @@ impl<T> Startup<T> {
         }
     }
 
-    /// The message for the client; `None` for an answer that nobody waits for any more.
+    /// The message for the client; `None` if it answers a request that has timed out.
     fn sort(&mut self, message: RxJsonRpcMessage<RoleClient>) -> Option<RxJsonRpcMessage<RoleClient>> {
         let id = match &message {
             JsonRpcMessage::Response(answer) => Some(&answer.id),
