@@ -98,11 +98,7 @@ pub(crate) struct RunShared {
     pub(crate) call: Call,
     pub(crate) control: Control,
     pub(crate) sessions: Sessions,
-    /// Receives the events of nodes, if the caller streams the run.
-    pub(crate) sink: Option<Arc<dyn Sink>>,
-    /// The kinds of events that the caller streams.
-    pub(crate) hears_custom: bool,
-    pub(crate) hears_messages: bool,
+    pub(crate) audience: Audience,
     pub(crate) max_supersteps: u64,
     pub(crate) services: Arc<dyn Services>,
     /// The resources the run has used; a run inside a task uses its root's.
@@ -114,15 +110,42 @@ pub(crate) struct RunShared {
     pub(crate) outer: Option<Box<Outer>>,
     /// The part of the run that runs inside its tasks need.
     pub(crate) nest: Option<Box<Nest>>,
-    /// Accepts the edits of its tasks.
-    pub(crate) desk: Arc<dyn Desk>,
-    /// Temporary edits are stored or sent to another process, so functions cannot be nodes.
-    pub(crate) stores_edits: bool,
-    pub(crate) visible: Mutex<VisibleEdits>,
+    pub(crate) editing: Editing,
     /// The host of the run's tasks, which runs inside these tasks inherit.
     pub(crate) host: Option<Arc<dyn Host>>,
     /// The id of the only task, in a process that runs single tasks for a host.
     pub(crate) only_task: Option<TaskId>,
+}
+
+/// The listeners to the events of nodes.
+#[derive(Clone, Default)]
+pub(crate) struct Audience {
+    /// Receives the events, if the caller streams the run.
+    pub(crate) sink: Option<Arc<dyn Sink>>,
+    /// The kinds of events that the caller streams.
+    pub(crate) custom: bool,
+    pub(crate) messages: bool,
+}
+
+/// How tasks edit their graph for the rest of the run.
+pub(crate) struct Editing {
+    /// Accepts the edits.
+    desk: Arc<dyn Desk>,
+    /// Edits are stored or sent to another process, so functions cannot be nodes.
+    pub(crate) stores: bool,
+    visible: Mutex<VisibleEdits>,
+}
+
+impl Editing {
+    /// `desk` accepts the edits; `stores`: they are stored or sent to another process.
+    pub(crate) fn at(desk: Arc<dyn Desk>, stores: bool) -> Self {
+        Editing { desk, stores, visible: Mutex::default() }
+    }
+
+    /// With these edits visible from the start.
+    pub(crate) fn seeing(self, visible: VisibleEdits) -> Self {
+        Editing { visible: Mutex::new(visible), ..self }
+    }
 }
 
 /// The part of a run visible to tasks that edit their graph, beside the compiled graph. It changes between
@@ -158,12 +181,12 @@ impl RunShared {
     }
 
     pub(crate) fn lock_visible(&self) -> MutexGuard<'_, VisibleEdits> {
-        self.visible.lock().unwrap_or_else(PoisonError::into_inner)
+        self.editing.visible.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The desk that accepts edits now.
     pub(crate) fn desk_now(&self) -> Arc<dyn Desk> {
-        self.lock_visible().desk.as_ref().map_or_else(|| Arc::clone(&self.desk), Arc::clone)
+        self.lock_visible().desk.as_ref().map_or_else(|| Arc::clone(&self.editing.desk), Arc::clone)
     }
 
     /// Takes a temporary edit that a task made in another process, where it was checked.
@@ -186,7 +209,7 @@ impl RunShared {
     ) -> Result<(), EditError> {
         let Err(why) = self.desk_now().submit(self, task, &edit, made) else { return Ok(()) };
         let refused = EditError::new(edit, why);
-        if let Some(sink) = &self.sink {
+        if let Some(sink) = &self.audience.sink {
             sink.refused(task, self.name_of(task.node).to_string(), refused.clone());
         }
         Err(refused)
@@ -428,7 +451,7 @@ impl Ctx {
     pub async fn emit(&self, value: impl Serialize) {
         self.heartbeat();
         let (shared, request) = self.shared.streamed_run(self.request);
-        let Some(sink) = shared.sink.as_ref().filter(|_| shared.hears_custom) else { return };
+        let Some(sink) = shared.audience.sink.as_ref().filter(|_| shared.audience.custom) else { return };
         let value = serde_json::to_value(value)
             .unwrap_or_else(|error| serde_json::Value::String(format!("(not encodable: {error})")));
         sink.emit(request, value).await;
@@ -442,7 +465,7 @@ impl Ctx {
 
     /// Whether this run's custom events are streamed.
     pub fn has_listener(&self) -> bool {
-        self.shared.root().hears_custom
+        self.shared.root().audience.custom
     }
 
     /// The context of the calling node, if the [messages](crate::View::Messages) of its run are streamed.
@@ -457,7 +480,7 @@ impl Ctx {
     pub fn message(&self, piece: impl Serialize) {
         self.heartbeat();
         let (shared, request) = self.shared.streamed_run(self.request);
-        let Some(sink) = shared.sink.as_ref().filter(|_| shared.hears_messages) else { return };
+        let Some(sink) = shared.audience.sink.as_ref().filter(|_| shared.audience.messages) else { return };
         if let Ok(piece) = serde_json::to_value(piece) {
             sink.message(request, piece);
         }
@@ -466,7 +489,7 @@ impl Ctx {
     /// Ready once the stream has room, so that a model is not read faster than the stream. Ready at once
     /// without a stream.
     pub fn poll_room(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
-        match &self.shared.root().sink {
+        match &self.shared.root().audience.sink {
             None => std::task::Poll::Ready(()),
             Some(sink) => sink.poll_room(cx),
         }

@@ -262,7 +262,7 @@ impl Loop {
         if let Some(spans) = &mut self.listeners.spans {
             spans.begin_step(self.position.step);
         }
-        if self.position.graph.has_graphs {
+        if self.position.graph.uses.graphs {
             self.announce_calls();
         }
         if let Some(events) = &self.listeners.events {

@@ -5,7 +5,7 @@
 //! once, so that no mistake hides behind another.
 
 pub(crate) mod compile;
-mod core;
+pub(crate) mod core;
 mod draw;
 pub(crate) mod joins;
 #[cfg(feature = "testing")]
@@ -20,7 +20,7 @@ pub(crate) mod topology;
 
 pub use crate::record::migrate::StoredFields;
 pub(crate) use core::{Discipline, GraphCore, RouterFn};
-pub(crate) use draw::{Drawing, escape};
+pub(crate) use draw::escape;
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 pub use shown::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode};
 pub use sources::{IntoSources, Sources, all, any, n_of};
@@ -93,6 +93,14 @@ pub(crate) struct Declared {
     breaks: Vec<DeclaredBreak>,
     deps: ValuesByType,
     sessions: Vec<SessionKind>,
+    templates: Vec<(Name, template::Template, CodePlace)>,
+    rules: DeclaredRules,
+    stored: DeclaredStored,
+}
+
+/// How runs go on, stop and end, as declared.
+#[derive(Default)]
+struct DeclaredRules {
     siblings: Siblings,
     on_limit: Option<(Name, CodePlace)>,
     stuck_fails: bool,
@@ -100,11 +108,15 @@ pub(crate) struct Declared {
     /// The policies of nodes without their own.
     policies: Policies,
     on_error: Option<(Name, CodePlace)>,
+}
+
+/// How states of other versions are read, as declared.
+#[derive(Default)]
+struct DeclaredStored {
     version: u32,
     migrations: Vec<(u32, Migrate, CodePlace)>,
     drops: Vec<(Name, CodePlace)>,
     keeps_unknown_fields: bool,
-    templates: Vec<(Name, template::Template, CodePlace)>,
 }
 
 type Name = Cow<'static, str>;
@@ -196,17 +208,9 @@ impl<S: State> StateGraph<S> {
             breaks: Vec::new(),
             deps: ValuesByType::default(),
             sessions: Vec::new(),
-            siblings: Siblings::default(),
-            on_limit: None,
-            stuck_fails: false,
-            eager: false,
-            policies: Policies::default(),
-            on_error: None,
-            version: 0,
-            migrations: Vec::new(),
-            drops: Vec::new(),
-            keeps_unknown_fields: false,
             templates: Vec::new(),
+            rules: DeclaredRules::default(),
+            stored: DeclaredStored::default(),
         };
         StateGraph { declared, state: PhantomData }
     }
@@ -378,19 +382,19 @@ impl<S: State> StateGraph<S> {
     /// Sets the retry policy of nodes that have none of their own; see
     /// [`IntoNode::retry`]. `RetryPolicy::attempts(1)` on a node excludes it.
     pub fn default_retry(mut self, policy: RetryPolicy) -> Self {
-        self.declared.policies.retry.push(policy);
+        self.declared.rules.policies.retry.push(policy);
         self
     }
 
     /// Sets the timeout of nodes that have none of their own. Zero means none.
     pub fn default_timeout(mut self, limit: Duration) -> Self {
-        self.declared.policies.timeouts.run = Some(limit).filter(|limit| !limit.is_zero());
+        self.declared.rules.policies.timeouts.run = Some(limit).filter(|limit| !limit.is_zero());
         self
     }
 
     /// Sets the idle timeout of nodes that have none of their own. Zero means none.
     pub fn default_idle_timeout(mut self, limit: Duration) -> Self {
-        self.declared.policies.timeouts.idle = Some(limit).filter(|limit| !limit.is_zero());
+        self.declared.rules.policies.timeouts.idle = Some(limit).filter(|limit| !limit.is_zero());
         self
     }
 
@@ -398,13 +402,13 @@ impl<S: State> StateGraph<S> {
     /// [`IntoNode::on_error`].
     #[track_caller]
     pub fn default_on_error(mut self, handler: impl AsRef<str>) -> Self {
-        self.declared.on_error = Some((owned(handler), Location::caller()));
+        self.declared.rules.on_error = Some((owned(handler), Location::caller()));
         self
     }
 
     /// Sets the treatment of the other tasks of a superstep when one fails; they are drained by default.
     pub fn siblings(mut self, policy: Siblings) -> Self {
-        self.declared.siblings = policy;
+        self.declared.rules.siblings = policy;
         self
     }
 
@@ -414,7 +418,7 @@ impl<S: State> StateGraph<S> {
     /// continues where the limit was reached.
     #[track_caller]
     pub fn on_limit(mut self, node: impl AsRef<str>) -> Self {
-        self.declared.on_limit = Some((owned(node), Location::caller()));
+        self.declared.rules.on_limit = Some((owned(node), Location::caller()));
         self
     }
 
@@ -464,7 +468,7 @@ impl<S: State> StateGraph<S> {
     /// # }
     /// ```
     pub fn eager(mut self) -> Self {
-        self.declared.eager = true;
+        self.declared.rules.eager = true;
         self
     }
 
@@ -472,7 +476,7 @@ impl<S: State> StateGraph<S> {
     /// for some of its sources. By default such a run is finished, and
     /// [`Outcome::Finished`](crate::Outcome::Finished) lists these joins.
     pub fn fail_on_stuck_joins(mut self) -> Self {
-        self.declared.stuck_fails = true;
+        self.declared.rules.stuck_fails = true;
         self
     }
 
@@ -480,7 +484,7 @@ impl<S: State> StateGraph<S> {
     /// changes, and add a [`migration`](StateGraph::migration) from each earlier version. A new field, a
     /// removed field ([`drops`](StateGraph::drops)) and `#[channel(alias = "old")]` need no new version.
     pub fn schema_version(mut self, version: u32) -> Self {
-        self.declared.version = version;
+        self.declared.stored.version = version;
         self
     }
 
@@ -497,7 +501,7 @@ impl<S: State> StateGraph<S> {
         from: u32,
         migrate: impl Fn(&mut StoredFields) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.declared.migrations.push((from, Arc::new(migrate), Location::caller()));
+        self.declared.stored.migrations.push((from, Arc::new(migrate), Location::caller()));
         self
     }
 
@@ -541,7 +545,7 @@ impl<S: State> StateGraph<S> {
     /// ```
     #[track_caller]
     pub fn drops(mut self, field: impl AsRef<str>) -> Self {
-        self.declared.drops.push((owned(field), Location::caller()));
+        self.declared.stored.drops.push((owned(field), Location::caller()));
         self
     }
 
@@ -553,7 +557,7 @@ impl<S: State> StateGraph<S> {
     /// Results of finished tasks that wrote such a field are still refused: without its reducer they cannot
     /// be merged.
     pub fn keeps_unknown_fields(mut self) -> Self {
-        self.declared.keeps_unknown_fields = true;
+        self.declared.stored.keeps_unknown_fields = true;
         self
     }
 

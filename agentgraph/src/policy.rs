@@ -81,14 +81,16 @@ pub(crate) fn call_with_policies(
             let Err(error) = result else { return result };
             let task = call.task();
             let request = TaskRequest { attempt, ..task.request };
-            if let Some(sink) = task.shared.sink.as_ref().filter(|_| !waits && !policies.retry.is_empty()) {
+            if let Some(sink) =
+                task.shared.audience.sink.as_ref().filter(|_| !waits && !policies.retry.is_empty())
+            {
                 sink.attempt_failed(request, &error, next_in);
             }
             let Some(wait) = next_in else { return Err(error) };
             task.shared.services.sleep(wait).await;
             attempt += 1;
             task.shared.control.note_attempts(task.request.index, attempt);
-            if let Some(sink) = &task.shared.sink {
+            if let Some(sink) = &task.shared.audience.sink {
                 sink.attempt_started(TaskRequest { attempt, ..request });
             }
         }
@@ -136,7 +138,7 @@ pub(crate) async fn attempt_once(
 /// Calls a node so that chat models inside it are streamed if the caller asked for messages.
 #[inline]
 pub(crate) fn invoke(node: &dyn AnyNode, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
-    match task.shared.hears_messages {
+    match task.shared.audience.messages {
         false => node.call(task),
         true => task.ctx().scope(node.call(task)),
     }

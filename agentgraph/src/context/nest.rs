@@ -200,7 +200,7 @@ impl RunShared {
     /// subgraphs are streamed too, otherwise the caller's run.
     pub(crate) fn streamed_run(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
         let mut shared = self;
-        while let (None, Some(outer)) = (&shared.sink, &shared.outer) {
+        while let (None, Some(outer)) = (&shared.audience.sink, &shared.outer) {
             (shared, request) = (&outer.shared, outer.request);
         }
         (shared, request)

@@ -2,7 +2,7 @@
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -14,13 +14,10 @@ use super::{CodePlace, DeclaredEdge, DeclaredNode, DependencyGraph, Names};
 use crate::context::{GraphShared, RequiredContext};
 use crate::error::nearest;
 use crate::extract::RequirementKind;
-use crate::graph::Discipline;
 use crate::graph::compile::Compiled;
-use crate::graph::template::{Defaults, Templates};
+use crate::graph::core::{About, DetachedNodes, Discipline, Rules, StoredForm, TemporaryNodes, Uses};
 use crate::graph::topology::{Rows, Topology};
-use crate::graph::{CompileError, Drawing, GraphCore, Problem, ProblemKind};
-use crate::record::migrate::Migrations;
-use crate::record::migrate::UnknownFields;
+use crate::graph::{CompileError, GraphCore, Problem, ProblemKind};
 use crate::typed::AnySchema;
 use agentgraph_checkpoint::services::SystemServices;
 
@@ -43,23 +40,8 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     };
     check.nodes(&names, &nodes, &known);
     check.duplicates(&names, &pairs, &places);
-    let mut made = HashMap::with_capacity(templates.len());
-    for (name, template, place) in templates {
-        if made.insert(Arc::clone(&name), template).is_some() {
-            check.add(ProblemKind::DuplicateTemplate { name: name.to_string() }, place);
-        }
-    }
-    let joins = nodes.iter().map(|node| node.node.settings.join).collect();
-    let base = if check.problems.is_empty() {
-        Base::of(nodes.len() as u32, Edges { all: &pairs, prepended: &prepended, orders: &orders }, joins)
-    } else {
-        // Edges may be missing and nodes doubled, so only the known ones are checked.
-        Base::of(
-            check.declared.len() as u32,
-            Edges { all: &pairs, prepended: &[], orders: &orders },
-            Vec::new(),
-        )
-    };
+    let made = check.templates(templates);
+    let base = check.base(&nodes, Edges { all: &pairs, prepended: &prepended, orders: &orders });
     let base = match base {
         Ok(base) if check.problems.is_empty() => base,
         Ok(_) => return Err(check.into_error()),
@@ -106,28 +88,18 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         routers: Vec::new(),
         by_name,
         names: Arc::clone(&declared),
-        fingerprint,
-        warnings: Vec::new(),
-        breaks: None,
-        has_ephemeral: false,
-        has_run_channels: true,
-        has_graphs: false,
-        detached: Vec::new(),
-        awaited_at_end: Vec::new(),
-        siblings: graph.siblings,
-        on_limit: None,
-        stuck_fails: false,
-        migrations: Migrations { version: 0, steps: Vec::new() },
-        unknown_fields: UnknownFields::default(),
-        drawing: Drawing { names: Vec::new(), graphs: Vec::new(), lines: Vec::new() },
-        discipline: Discipline::Dependency,
-        templates: Templates::default(),
-        defaults: Defaults::default(),
-        keeps_outputs: false,
-        secrets: Vec::new(),
-        durable_nodes,
-        contexts,
-        constants: OnceLock::new(),
+        rules: Rules {
+            discipline: Discipline::Dependency,
+            breaks: None,
+            siblings: graph.siblings,
+            on_limit: None,
+            stuck_fails: false,
+        },
+        uses: Uses { run_channels: true, ..Uses::default() },
+        about: About { durable_nodes, contexts, ..About::default() },
+        detached: DetachedNodes::default(),
+        stored: StoredForm { fingerprint, ..StoredForm::default() },
+        temporary: TemporaryNodes::default(),
     };
     let shared = GraphShared {
         names: declared,
@@ -184,6 +156,27 @@ impl Check {
             check.declared.push(node.name);
         }
         check
+    }
+
+    /// The templates by name.
+    fn templates<T>(&mut self, templates: Vec<(Arc<str>, T, CodePlace)>) -> HashMap<Arc<str>, T> {
+        let mut made = HashMap::with_capacity(templates.len());
+        for (name, template, place) in templates {
+            if made.insert(Arc::clone(&name), template).is_some() {
+                self.add(ProblemKind::DuplicateTemplate { name: name.to_string() }, place);
+            }
+        }
+        made
+    }
+
+    /// The graph as built, or a cycle in it.
+    fn base<O, S>(&self, nodes: &[DeclaredNode<O, S>], edges: Edges<'_>) -> Result<Base, Vec<u32>> {
+        if self.problems.is_empty() {
+            let joins = nodes.iter().map(|node| node.node.settings.join).collect();
+            return Base::of(nodes.len() as u32, edges, joins);
+        }
+        // Edges may be missing and nodes doubled, so only the known ones are checked.
+        Base::of(self.declared.len() as u32, Edges { prepended: &[], ..edges }, Vec::new())
     }
 
     fn add(&mut self, kind: ProblemKind, place: CodePlace) {

@@ -77,5 +77,5 @@ fn kept_state(
             channels.push((channel.name.clone().into_owned(), Bytes(value.into_owned())));
         }
     }
-    Ok(StoredState { made, version: core.migrations.version, channels })
+    Ok(StoredState { made, version: core.stored.migrations.version, channels })
 }

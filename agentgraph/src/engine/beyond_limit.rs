@@ -2,7 +2,6 @@
 
 use crate::context::{ChildPause, TaskRequest};
 use crate::engine::executor::NoOutput;
-use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::once::or_unstored;
 use crate::engine::{Loop, Pause, cut_off};
 use crate::error::{Code, Error};
@@ -76,8 +75,8 @@ impl Loop {
             }
         };
         let Some(update) = done.update else { return Ok(Some(Pause::Stopped(StopReason::Limit))) };
-        let writes = self.position.graph.has_ephemeral && writes_ephemeral(&self.position.graph, &update);
-        let (state, mut merge) = self.begin_single_merge(writes)?;
+        self.begin_merge(Some(&update))?;
+        let (state, _, mut merge) = self.parts_of_merge();
         merge.apply_alone(state, node, update)?;
         self.position.merging = false;
         self.position.merged = self.position.step;

@@ -5,7 +5,7 @@ use crate::engine::task_output::TaskOutput;
 use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
-use crate::state::WriteKind;
+use crate::state::{Channel, WriteKind};
 
 /// The writers of each channel in a superstep. Sized once a run; a superstep only touches the channels that
 /// it writes.
@@ -14,6 +14,8 @@ pub(crate) struct ChannelUses {
     round: u64,
     channels: Vec<ChannelUse>,
     overwritten: Vec<usize>,
+    /// The first clash: the channel, its writers, and the kind of the second write.
+    conflict: Option<(usize, u32, u32, WriteKind)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,40 +37,57 @@ impl ChannelUses {
         tasks: &[Option<TaskOutput>],
     ) -> Result<(), Error> {
         let channels = core.schema.channels();
-        self.channels.resize(channels.len(), ChannelUse::default());
-        self.round += 1;
-        let round = self.round;
-        let mut conflict = None;
-        self.overwritten.clear();
+        self.begin(channels);
         for (index, done) in tasks.iter().enumerate() {
             let Some(TaskOutput { update: Some(update), .. }) = done else { continue };
             let node = actors.node(index);
-            core.schema.writes(update, &mut |channel, kind| {
-                let Some(used) = self.channels.get_mut(channel) else { return };
-                if used.round != round {
-                    *used = ChannelUse { round, ..ChannelUse::default() };
-                }
-                let (earlier, clash) = match kind {
-                    WriteKind::Reduce => (&mut used.reduced_by, channels[channel].exclusive),
-                    WriteKind::Overwrite => {
-                        self.overwritten.push(channel);
-                        (&mut used.overwritten_by, true)
-                    }
-                };
-                match earlier {
-                    Some(first) if clash && conflict.is_none() => {
-                        conflict = Some((channel, *first, node, kind))
-                    }
-                    _ => *earlier = Some(node),
-                }
-            });
+            core.schema.writes(update, &mut |channel, kind| self.note_write(channels, node, channel, kind));
         }
-        match conflict {
+        self.end(core)
+    }
+
+    /// Begins a superstep of a state with these channels.
+    pub(crate) fn begin(&mut self, channels: &[Channel]) {
+        self.channels.resize(channels.len(), ChannelUse::default());
+        self.round += 1;
+        self.overwritten.clear();
+    }
+
+    #[inline]
+    pub(crate) fn note_write(&mut self, channels: &[Channel], node: u32, channel: usize, kind: WriteKind) {
+        let Some(used) = self.channels.get_mut(channel) else { return };
+        if used.round != self.round {
+            *used = ChannelUse { round: self.round, ..ChannelUse::default() };
+        }
+        let (earlier, clash) = match kind {
+            WriteKind::Reduce => (&mut used.reduced_by, channels[channel].exclusive),
+            WriteKind::Overwrite => {
+                self.overwritten.push(channel);
+                (&mut used.overwritten_by, true)
+            }
+        };
+        match earlier {
+            Some(first) if clash && self.conflict.is_none() => {
+                self.conflict = Some((channel, *first, node, kind));
+            }
+            _ => *earlier = Some(node),
+        }
+    }
+
+    /// # Errors
+    /// Two tasks wrote a channel that only one may write.
+    pub(crate) fn end(&mut self, core: &RunGraph) -> Result<(), Error> {
+        match self.conflict.take() {
             Some((channel, first, second, kind)) => {
                 Err(concurrent_update(core, channel, first, second, kind))
             }
             None => Ok(()),
         }
+    }
+
+    /// The channels that a task overwrites: the writes that reduce them are discarded.
+    pub(crate) fn overwritten(&self) -> &[usize] {
+        &self.overwritten
     }
 
     /// Removes the writes that an overwrite of the same superstep replaces.

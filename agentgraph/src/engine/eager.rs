@@ -17,13 +17,11 @@ mod wait;
 
 use std::sync::Arc;
 
-use futures_util::stream::FuturesUnordered;
-
 use crate::context::{ChildPause, TaskOrigin, TaskRequest};
 use crate::engine::eager::course::{Course, StartedTask, Stop, TaskResult};
 use crate::engine::executor::{NoOutput, bad_answer_to};
 use crate::engine::flow::{Activation, Handler, Key, Phase};
-use crate::engine::running_tasks::{EndedTask, RunningTask, await_while_running};
+use crate::engine::running_tasks::{EndedTask, RunningTasks};
 use crate::engine::step_results::sessions_write;
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
 use crate::engine::task_id::StepPlace;
@@ -38,17 +36,18 @@ impl Loop {
     /// Runs activation after activation until there is a reason to pause.
     pub(super) async fn activations(&mut self) -> Result<Pause, Error> {
         let mut course = Course::new();
+        let mut running = RunningTasks::default();
         self.adopt().await?;
         let mut rounds: u64 = 0;
         loop {
             if self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
                 course.ending = None;
             }
-            self.start(&mut course).await;
+            self.start(&mut course, &mut running).await;
             if self.runtime.shared.control.has_unstored() {
-                self.store_once(&mut course).await?;
+                self.store_once(&mut course, &mut running).await?;
             } else if let Some(ended) = self.next_end(&mut course) {
-                self.merge_while_running(&mut course, Some(ended)).await?;
+                self.merge_while_running(&mut course, &mut running, Some(ended)).await?;
                 rounds += 1;
                 if rounds.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     yield_now().await;
@@ -57,15 +56,15 @@ impl Loop {
                     events.room().await;
                 }
             } else if self.joins_are_due() {
-                self.merge_while_running(&mut course, None).await?;
+                self.merge_while_running(&mut course, &mut running, None).await?;
             } else if !matches!(course.stop, Some(Stop::Hard(_)))
                 && (course.must_wait() || course.is_ending())
             {
-                self.wait(&mut course).await;
+                self.wait(&mut course, &mut running).await;
             } else if let Some(events) = self.listeners.events.as_ref().filter(|events| !events.has_room()) {
                 // A slow reader delays the start of further tasks.
                 events.room().await;
-            } else if let Some(pause) = self.conclude(&mut course).await? {
+            } else if let Some(pause) = self.conclude(&mut course, &mut running).await? {
                 return Ok(pause);
             }
         }
@@ -76,10 +75,10 @@ impl Loop {
     async fn merge_while_running(
         &mut self,
         course: &mut Course,
+        running: &mut RunningTasks,
         ended: Option<(u32, StartedTask, TaskResult)>,
     ) -> Result<(), Error> {
-        let running = course.give_away();
-        let shared = running.is_some().then(|| Arc::clone(&self.runtime.shared));
+        let shared = (!running.is_empty()).then(|| Arc::clone(&self.runtime.shared));
         let merged = async {
             // Awaited beside the tasks, not before: one of them may hold the lock while it stores.
             let _alone = match &shared {
@@ -91,15 +90,14 @@ impl Loop {
                 None => self.merge_due_joins().await,
             }
         };
-        let Some(mut running) = running else { return merged.await };
-        let (merged, ended) = await_while_running(&mut running, merged).await;
-        self.take_back(course, running, ended);
+        let (merged, ended) = running.beside(merged).await;
+        self.take_ended(course, running, ended);
         merged
     }
 
-    /// Takes the running tasks back after an await, and handles those that ended meanwhile.
-    fn take_back(&self, course: &mut Course, running: FuturesUnordered<RunningTask>, ended: Vec<EndedTask>) {
-        course.take_back(running);
+    /// Handles the tasks that ended while something was awaited beside them.
+    fn take_ended(&self, course: &mut Course, running: &mut RunningTasks, ended: Vec<EndedTask>) {
+        course.settle(running);
         let executor = self.executor();
         for (request, result) in ended {
             if course.started(request.index).is_some() {
@@ -189,7 +187,7 @@ impl Loop {
                 course.failed.push((key, Arc::new(self.failure_of(node, &error))));
                 course.break_off(error);
                 if self.runtime.siblings == Siblings::Cancel {
-                    course.drop_unless(|_| false);
+                    course.forget_unless(|_| false);
                 }
                 Ok(())
             }
@@ -226,7 +224,7 @@ impl Loop {
         self.note_error(course, key, &error);
         course.stop(Stop::Failed(error));
         if self.runtime.siblings == Siblings::Cancel {
-            course.drop_unless(|_| false);
+            course.forget_unless(|_| false);
         }
         Ok(())
     }

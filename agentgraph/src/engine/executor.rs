@@ -8,12 +8,12 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures_util::stream::FuturesUnordered;
-
 use crate::context::edits::make_edits;
 use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
 use crate::engine::halt::{Cutoff, Halt};
-use crate::engine::running_tasks::{RunningTask, await_while_running, next};
+use crate::engine::listeners::Listeners;
+use crate::engine::position::Position;
+use crate::engine::running_tasks::{RunningTask, RunningTasks};
 use crate::engine::runtime::TaskRuntime;
 use crate::engine::spans::Spans;
 use crate::engine::task_output::{TaskOutput, resolve};
@@ -101,6 +101,20 @@ pub(crate) struct Executor<'a> {
     pub(in crate::engine) events: Option<&'a EventQueue>,
     /// The spans of the call, if it is traced.
     pub(in crate::engine) spans: Option<&'a Spans>,
+}
+
+impl<'a> Executor<'a> {
+    /// The executor of a run at this position, and what may cut its tasks off.
+    pub(in crate::engine) fn of(
+        position: &'a Position,
+        listeners: &'a mut Listeners,
+        runtime: &'a TaskRuntime,
+    ) -> (Self, Option<&'a mut Halt>) {
+        let Listeners { events, halt, spans } = listeners;
+        let (core, state) = (&position.graph, &position.state);
+        let (events, spans) = (events.as_deref(), spans.as_deref());
+        (Executor { core, state, runtime, events, spans }, halt.as_deref_mut())
+    }
 }
 
 /// The receiver of task ends in a superstep of several tasks.
@@ -199,6 +213,12 @@ impl Executor<'_> {
         Some((handler, Arc::new(failure)))
     }
 
+    /// Whether an update that a task returns is all that there is to know of its end.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.events.is_none() && self.spans.is_none() && !self.runtime.shared.control.in_use()
+    }
+
     /// Judges the result of a task. The control cell is read first: a task that has asked waits, whatever it
     /// returned.
     #[inline]
@@ -207,9 +227,10 @@ impl Executor<'_> {
         request: TaskRequest,
         result: NodeResult<AnyState>,
     ) -> Result<TaskOutput, NoOutput> {
-        let plain = self.events.is_none() && self.spans.is_none() && !self.runtime.shared.control.in_use();
         match result {
-            Ok(Step::Update(update)) if plain => Ok(TaskOutput { update: Some(update), routing: None }),
+            Ok(Step::Update(update)) if self.is_plain() => {
+                Ok(TaskOutput { update: Some(update), routing: None })
+            }
             result => self.end_slowly(request, result),
         }
     }
@@ -291,7 +312,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Runs several tasks and reports each to `ledger` in the order of completion. Returns the cutoff, if the
+    /// Runs several tasks, some of which may have `begun`, and reports each to `ledger` in the order of completion. Returns the cutoff, if the
     /// tasks were cut off.
     ///
     /// When a task fails, no further task starts; the started ones are finished or dropped, according to the
@@ -299,14 +320,22 @@ impl Executor<'_> {
     pub(crate) async fn run_tasks(
         &self,
         tasks: impl Iterator<Item = PlannedTask<'_>> + Send,
+        begun: impl Iterator<Item = (TaskRequest, Started)> + Send,
         ledger: &mut impl Ledger,
         mut halt: Option<&mut Halt>,
     ) -> Result<Option<Cutoff>, Error> {
         let mut waiting = tasks.peekable();
-        // Allocated when a task is pending; often none is.
-        let mut running: Option<FuturesUnordered<RunningTask>> = None;
+        let mut running = RunningTasks::default();
         let mut handlers = Vec::new();
         let mut failed = false;
+        for (request, started) in begun {
+            match started {
+                Started::Ended(result) => failed |= self.report(request, result, &mut handlers, ledger),
+                Started::Pending(future) => {
+                    running.add([RunningTask { request, task: CatchPanic::of(future) }]);
+                }
+            }
+        }
         loop {
             // A failure is stored before its handler acts on it.
             if !handlers.is_empty() && self.store(ledger, &mut running, &mut handlers, &mut failed).await? {
@@ -317,8 +346,7 @@ impl Executor<'_> {
                 failed |=
                     self.first_poll(begun, &mut waiting, failed, &mut running, &mut handlers, ledger).await;
             }
-            let runs = running.as_ref().is_some_and(|running| !running.is_empty());
-            if !runs && handlers.is_empty() && (failed || waiting.peek().is_none()) {
+            if running.is_empty() && handlers.is_empty() && (failed || waiting.peek().is_none()) {
                 return Ok(None);
             }
             // Tasks that wait for a slot count as not done, too: with few slots, most of a superstep may
@@ -332,14 +360,14 @@ impl Executor<'_> {
             if !handlers.is_empty() {
                 continue;
             }
-            if let Some(running) = running.as_mut().filter(|_| runs) {
-                let (request, result) =
-                    match next(running, &self.runtime.shared.control, halt.as_deref_mut()).await {
-                        Ok(Some(ended)) => ended,
-                        Ok(None) => continue,
-                        Err(cut) => return Ok(Some(cut)),
-                    };
-                failed |= self.report(request, result, &mut handlers, ledger);
+            if !running.is_empty() {
+                match running.next(&self.runtime.shared.control, halt.as_deref_mut()).await {
+                    Ok(Some((request, result))) => {
+                        failed |= self.report(request, result, &mut handlers, ledger);
+                    }
+                    Ok(None) => continue,
+                    Err(cut) => return Ok(Some(cut)),
+                }
             }
             if let Some(events) = self.events {
                 events.room().await;
@@ -352,15 +380,11 @@ impl Executor<'_> {
     async fn store(
         &self,
         ledger: &mut impl Ledger,
-        running: &mut Option<FuturesUnordered<RunningTask>>,
+        running: &mut RunningTasks,
         handlers: &mut Vec<HandlerCall>,
         failed: &mut bool,
     ) -> Result<bool, Error> {
-        let Some(running) = running.as_mut().filter(|running| !running.is_empty()) else {
-            ledger.store().await?;
-            return Ok(false);
-        };
-        let (stored, ended) = await_while_running(running, ledger.store()).await;
+        let (stored, ended) = running.beside(ledger.store()).await;
         stored?;
         let any = !ended.is_empty();
         for (request, result) in ended {
@@ -379,14 +403,13 @@ impl Executor<'_> {
         begun: Vec<HandlerCall>,
         waiting: &mut (impl Iterator<Item = PlannedTask<'_>> + Send),
         mut failed: bool,
-        running: &mut Option<FuturesUnordered<RunningTask>>,
+        running: &mut RunningTasks,
         handlers: &mut Vec<HandlerCall>,
         ledger: &mut impl Ledger,
     ) -> bool {
         let starts = !failed;
         let mut pending = Vec::new();
-        let room =
-            self.runtime.max_concurrency.saturating_sub(running.as_ref().map_or(0, FuturesUnordered::len));
+        let room = self.runtime.max_concurrency.saturating_sub(running.len());
         let pass = poll_fn(|cx| {
             // Each handler takes the slot of the task that failed.
             for HandlerCall { request, failure } in &begun {
@@ -404,9 +427,7 @@ impl Executor<'_> {
             Poll::Ready(())
         });
         tokio::task::coop::unconstrained(pass).await;
-        if !pending.is_empty() {
-            running.get_or_insert_default().extend(pending);
-        }
+        running.add(pending);
         failed
     }
 

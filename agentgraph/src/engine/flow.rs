@@ -79,7 +79,7 @@ impl Activation {
 
     /// Whether a static interrupt blocks it.
     pub(crate) fn is_held(&self, core: &RunGraph) -> bool {
-        let Some(breaks) = core.breaks.as_ref().filter(|_| !self.told) else { return false };
+        let Some(breaks) = core.rules.breaks.as_ref().filter(|_| !self.told) else { return false };
         self.after.is_some() || breaks.before.get(self.node as usize) == Some(&true)
     }
 

@@ -1,5 +1,6 @@
 //! [`Frontier`]: the tasks to run next.
 
+use crate::context::{TaskOrigin, TaskRequest};
 use crate::step::InputValue;
 
 /// The tasks to run next: nodes whose trigger fired, and dispatches.
@@ -52,6 +53,22 @@ impl Frontier {
     pub(crate) fn clear(&mut self) {
         self.pulled.clear();
         self.dispatched.clear();
+    }
+
+    /// The request of the task at `index` in this superstep, and its input if it is a dispatch.
+    #[inline]
+    pub(crate) fn request(
+        &self,
+        index: usize,
+        step: u64,
+        origin: TaskOrigin,
+    ) -> (TaskRequest, Option<&InputValue>) {
+        let (node, input) = self.task(index);
+        let origin = match self.dispatch_at(index) {
+            None => origin,
+            Some(dispatch) => origin.led_by(dispatch.from, dispatch.index),
+        };
+        (TaskRequest { step, node, index: index as u32, attempt: 1, handles: false, origin }, input)
     }
 
     /// The node of the task at `index`, and its input if it is a dispatch.

@@ -56,7 +56,7 @@ impl TaskRunner {
         if let (TaskRunner::Local, Some(node)) = (self, core.entry(task.request.node))
             && node.policies.is_none()
             && task.limits().is_none()
-            && !task.shared.hears_messages
+            && !task.shared.audience.messages
         {
             return node.call.start(task, cx);
         }

@@ -239,7 +239,7 @@ impl Journal {
         self.head.step = Some(replayed.id.step);
         self.head.run = header.run;
         self.size = ReplaySize::of(replayed);
-        self.next.must_be_full = !restored.same_fields || header.fingerprint != core.fingerprint;
+        self.next.must_be_full = !restored.same_fields || header.fingerprint != core.stored.fingerprint;
         self.has_writes = has_writes;
         self.notes = HeadNotes::of(header);
         self.head.ahead = header.ahead;

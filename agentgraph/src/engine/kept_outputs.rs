@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::Loop;
 use crate::engine::load::finished_step;
+use crate::engine::records::Records;
 use crate::engine::step_results::stored_step;
 use crate::engine::task_output::{TaskOutput, resolve};
 use crate::error::Error;
@@ -100,36 +101,38 @@ impl LiveStep {
 /// Outputs that are kept once their merge has succeeded.
 pub(super) struct NewOutputs(Vec<(u32, KeptOutput)>);
 
-impl Loop {
+impl Records {
     /// Selects the results to be kept.
     pub(super) fn outputs_to_keep(
         &self,
+        graph: &RunGraph,
         node_at: impl Fn(usize) -> u32,
         done: &[Option<TaskOutput>],
     ) -> Result<NewOutputs, Error> {
         let mut keeps = Vec::new();
-        if !self.position.graph.keeps_outputs {
+        if !graph.uses.kept_outputs {
             return Ok(NewOutputs(keeps));
         }
         for (index, done) in done.iter().enumerate() {
             let node = node_at(index);
-            let Some(done) = done.as_ref().filter(|_| self.position.graph.topology.exits(node).keeps_output)
-            else {
+            let Some(done) = done.as_ref().filter(|_| graph.topology.exits(node).keeps_output) else {
                 continue;
             };
-            let kept = match &self.records.journal {
-                None => KeptOutput::Live(LiveStep::of(&self.position.graph, done)),
+            let kept = match &self.journal {
+                None => KeptOutput::Live(LiveStep::of(graph, done)),
                 Some(journal) => {
-                    let step = stored_step(&self.position.graph, journal.codec(), done, false);
+                    let step = stored_step(graph, journal.codec(), done, false);
                     let bytes = step.and_then(|step| step.to_bytes());
-                    KeptOutput::Bytes(bytes.map_err(|error| error.at_node(self.position.graph.name(node)))?)
+                    KeptOutput::Bytes(bytes.map_err(|error| error.at_node(graph.name(node)))?)
                 }
             };
             keeps.push((node, kept));
         }
         Ok(NewOutputs(keeps))
     }
+}
 
+impl Loop {
     pub(super) fn keep(&mut self, NewOutputs(keeps): NewOutputs) {
         for (node, kept) in keeps {
             if self.records.outputs.steps.insert(node, kept).is_none() {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::journal::Journal;
+use crate::engine::position::Position;
 use crate::error::Error;
 use crate::graph::GraphCore;
 use crate::state::{Lifetime, WriteKind};
@@ -24,43 +25,29 @@ pub(super) fn reset(
     Ok(())
 }
 
-/// The state to merge into, without the ephemeral values of the last superstep. `writes`: the tasks of this
-/// superstep write ephemeral channels.
+/// Opens the record of a merge, and resets the ephemeral channels that the last superstep wrote. `written`:
+/// whether it wrote any, and afterwards whether one of `updates` does.
 #[inline]
-pub(super) fn begin_merge<'a>(
-    core: &GraphCore,
-    state: &'a mut Arc<AnyState>,
+pub(super) fn begin_merge<'u>(
+    position: &mut Position,
     journal: &mut Option<Journal>,
-    ephemeral: &mut bool,
-    writes: bool,
-) -> Result<&'a mut AnyState, Error> {
-    // Copies at most the box around the state. The first write clones the state itself, if a task still holds
-    // it.
-    let state = Arc::make_mut(state);
+    written: &mut bool,
+    updates: impl IntoIterator<Item = &'u AnyUpdate>,
+) -> Result<(), Error> {
     if let Some(journal) = journal {
         journal.begin();
     }
-    if core.has_ephemeral {
-        forget_ephemeral(core, state, journal, ephemeral, writes)?;
-    }
-    Ok(state)
-}
-
-/// Resets ephemeral channels that the last superstep wrote.
-fn forget_ephemeral(
-    core: &GraphCore,
-    state: &mut AnyState,
-    journal: &mut Option<Journal>,
-    written: &mut bool,
-    writes: bool,
-) -> Result<(), Error> {
-    if std::mem::replace(written, writes) {
-        reset(core, state, journal, Lifetime::Ephemeral)?;
+    let core = &position.graph;
+    if core.uses.ephemeral {
+        let writes = updates.into_iter().any(|update| writes_ephemeral(core, update));
+        if std::mem::replace(written, writes) {
+            reset(core, Arc::make_mut(&mut position.state), journal, Lifetime::Ephemeral)?;
+        }
     }
     Ok(())
 }
 
-pub(super) fn writes_ephemeral(core: &GraphCore, update: &AnyUpdate) -> bool {
+fn writes_ephemeral(core: &GraphCore, update: &AnyUpdate) -> bool {
     let channels = core.schema.channels();
     let mut found = false;
     core.schema.writes(update, &mut |channel, _: WriteKind| {

@@ -207,7 +207,7 @@ pub(crate) fn restore(
 
 /// Checks that continuing would not lose stored fields.
 pub(crate) fn check_fields(core: &GraphCore, place: Place<'_>, replayed: &Replay) -> Result<(), Error> {
-    if core.unknown_fields.keeps || !replayed.header.fields.iter().any(|name| is_unknown(core, name)) {
+    if core.stored.unknown_fields.keeps || !replayed.header.fields.iter().any(|name| is_unknown(core, name)) {
         return Ok(());
     }
     let unknown = StoredValues::read(core, place, replayed)?.unknown(core, place, replayed)?;
@@ -263,9 +263,9 @@ impl<'a> StoredValues<'a> {
         let channels = core.schema.channels();
         let header = &replayed.header;
         let names: Vec<&str> = header.fields.iter().map(String::as_str).collect();
-        if header.schema != core.migrations.version {
+        if header.schema != core.stored.migrations.version {
             let mut fields = StoredFields::of_state(all_values(place, replayed)?);
-            let migrated = core.migrations.state(header.schema, &mut fields);
+            let migrated = core.stored.migrations.state(header.schema, &mut fields);
             migrated.map_err(|error| other_version(place, replayed.id, error.message()))?;
             return Ok(StoredValues { names, same_fields: false, migrated: Some(fields) });
         }
@@ -407,15 +407,15 @@ pub(crate) struct Lookup {
 /// # Errors
 /// [`Code::GraphChanged`] with the names that are missing.
 pub(crate) fn look_up(core: &Arc<GraphCore>, place: Place<'_>, header: &Header) -> Result<Lookup, Error> {
-    if !header.next.is_empty() && header.discipline != core.discipline.name() {
-        return Err(other_discipline(place, header, core.discipline.name()));
+    if !header.next.is_empty() && header.discipline != core.rules.discipline.name() {
+        return Err(other_discipline(place, header, core.rules.discipline.name()));
     }
     let mut gone = Vec::new();
     let core = RunGraph::restore(core, header, &mut gone);
     let mut frontier = Frontier::default();
-    let eager = (core.discipline == Discipline::Eager)
+    let eager = (core.rules.discipline == Discipline::Eager)
         .then(|| Activations::of(Flow::of_header(&core, header, &mut gone)));
-    for activation in header.next.iter().filter(|_| core.discipline != Discipline::Eager) {
+    for activation in header.next.iter().filter(|_| core.rules.discipline != Discipline::Eager) {
         let node = id_of(&core, &activation.node, &mut gone);
         match &activation.dispatch {
             None => frontier.pull(node),
@@ -587,13 +587,13 @@ fn finished(
     record: &[u8],
     misfit: Misfit,
 ) -> Result<(Step<AnyState>, Vec<GraphEdit>), Error> {
-    let step = StoredStep::from_bytes(record).and_then(|step| step.migrated(&core.migrations)).and_then(
-        |mut step| {
+    let step = StoredStep::from_bytes(record)
+        .and_then(|step| step.migrated(&core.stored.migrations))
+        .and_then(|mut step| {
             fit(core, thread, &mut step, misfit)?;
             let edits = std::mem::take(&mut step.edits);
             Ok((step.into_step(codec, &core.schema)?, edits))
-        },
-    );
+        });
     step.map_err(|error| {
         let (code, remedy) = match error.code() {
             Code::SchemaVersion | Code::GraphChanged => return error.on_thread(Some(thread)),

@@ -43,24 +43,6 @@ pub(crate) enum Arrival {
 }
 
 impl Merge<'_> {
-    /// Merges the only task of a superstep if it returned an update and nothing else: by value, and without
-    /// the steps that its node does not need.
-    #[inline]
-    pub(crate) fn update(&mut self, state: &mut AnyState, node: u32, update: AnyUpdate) -> Result<(), Error> {
-        let exits = self.core.topology.exits(node);
-        if exits.fallible_routers {
-            let done = TaskOutput { update: Some(update), routing: None };
-            return self.single(state, node, done);
-        }
-        self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))?;
-        self.follow_edges(node);
-        if exits.routers {
-            self.ask_routers(node, state.seen())?;
-        }
-        self.settle();
-        Ok(())
-    }
-
     /// The only node of the next superstep; `None` if there are several tasks, a dispatch or nothing.
     #[inline]
     pub(crate) fn only_node(&self) -> Option<u32> {
@@ -75,20 +57,53 @@ impl Merge<'_> {
         self.core.topology.exits(node)
     }
 
+    /// The tasks of the superstep, before any of them is merged.
+    #[inline]
+    pub(crate) fn take_frontier(&mut self, spare: &mut Frontier) -> Frontier {
+        spare.clear();
+        std::mem::replace(self.next, std::mem::take(spare))
+    }
+
+    #[inline]
+    pub(crate) fn frontier(&self) -> &Frontier {
+        self.next
+    }
+
+    /// The graph of the run.
+    #[inline]
+    pub(crate) fn graph(&self) -> &RunGraph {
+        self.core
+    }
+
+    /// Continues the superstep's tasks where the graph leads from `node`. The shell asks its routers first.
+    #[inline]
+    pub(crate) fn leave(&mut self, node: u32) {
+        self.follow_plain_edges(node);
+        if self.exits(node).joins {
+            self.gather(node);
+        }
+    }
+
+    /// Ends the arrivals of a superstep, all of whose tasks have been left.
+    pub(crate) fn end_arrivals(&mut self) {
+        self.fire_joins();
+        self.next.settle();
+    }
+
+    /// Whether the state is being changed: it is lost if that does not end.
+    #[inline]
+    pub(crate) fn set_merging(&mut self, merging: bool) {
+        *self.merging = merging;
+    }
+
     /// A failed write of a node.
     #[cold]
     pub(crate) fn refused_write(&self, node: u32, error: StateError) -> Error {
         Error::from(error).at_node(self.core.name(node))
     }
 
-    /// Begins what [`update`](Merge::update) does, for a run without recorder and edits, if no join has a
-    /// timeout, no node is deferred or dispatched and the node's routers do not fail. The shell applies the
-    /// update, then calls [`after_only`](Merge::after_only).
-    #[inline]
-    pub(crate) fn begin_only(&mut self) {
-        *self.merging = true;
-    }
-
+    /// What [`one`](Merge::one) does once the update is applied, in a run without recorder and edits whose
+    /// joins have no timeouts and whose nodes are not deferred, for a node whose routers do not fail.
     #[inline]
     pub(crate) fn after_only(&mut self, (node, exits): (u32, Exits), state: Seen<'_>) -> Result<(), Error> {
         let next = &mut self.next.pulled;
@@ -113,15 +128,9 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Merges the only task of a superstep.
-    pub(crate) fn single(&mut self, state: &mut AnyState, node: u32, done: TaskOutput) -> Result<(), Error> {
-        self.one(state, node, done, Arrival::WithEdits)?;
-        self.settle();
-        Ok(())
-    }
-
     /// Merges one task and finds its successors. Its routers run after its update was applied, except
     /// fallible routers: they run first, so that a failure leaves the state unchanged.
+    #[inline]
     pub(crate) fn one(
         &mut self,
         state: &mut AnyState,
@@ -165,7 +174,7 @@ impl Merge<'_> {
 
     /// Merges the tasks of a superstep, in task order, whose writes do not clash. Everything that may fail
     /// comes before joins and state are changed.
-    pub(crate) fn merge_tasks(
+    pub(crate) fn several(
         &mut self,
         state: &mut AnyState,
         actors: Actors<'_>,
@@ -215,19 +224,9 @@ impl Merge<'_> {
         self.apply(state, update).map_err(|error| error.at_node(self.core.name(node)))
     }
 
-    /// Applies the input of a run and finds its first frontier.
-    pub(crate) fn input(&mut self, state: &mut AnyState, input: AnyUpdate) -> Result<(), Error> {
-        let start = self.core.topology.start();
-        if self.core.is_edited() {
-            self.single(state, start, TaskOutput { update: Some(input), routing: None })
-        } else {
-            self.update(state, start, input)
-        }
-    }
-
     /// Puts the next frontier in order, and decides which nodes wait and which stop waiting.
     #[inline]
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.next.settle();
         if self.core.may_wait() {
             self.settle_waiting();
@@ -331,14 +330,6 @@ impl Merge<'_> {
     }
 
     #[inline]
-    fn follow_edges(&mut self, node: u32) {
-        self.follow_plain_edges(node);
-        if self.core.exits(node).joins {
-            self.arrive(node);
-        }
-    }
-
-    #[inline]
     fn follow_plain_edges(&mut self, node: u32) {
         if let Some(layers) = self.core.layers() {
             return layers.for_successors(node, |target| self.next.pull(target));
@@ -403,7 +394,7 @@ impl Merge<'_> {
         });
     }
 
-    fn ask_routers(&mut self, node: u32, state: Seen<'_>) -> Result<(), Error> {
+    pub(crate) fn ask_routers(&mut self, node: u32, state: Seen<'_>) -> Result<(), Error> {
         let core = self.core;
         for router in core.topology.routers.row(node) {
             let router = &core.routers[*router as usize];

@@ -1,19 +1,19 @@
-//! Starting a merge, and undoing a failed one.
+//! The parts of a run that a merge changes, and the way back after a merge that failed.
 
 use std::sync::Arc;
 
-use crate::engine::actors::Actors;
+use crate::engine::activations::Activations;
 use crate::engine::journal::Journal;
+use crate::engine::kept_outputs::NewOutputs;
 use crate::engine::lifetimes::begin_merge;
 use crate::engine::merge::{Merge, write};
 use crate::engine::recorder::Recorder;
-use crate::engine::task_output::TaskOutput;
 use crate::engine::{Loop, now};
 use crate::error::Error;
 use crate::typed::{AnyState, AnyUpdate};
 
 /// The state before a merge that may fail.
-pub(super) enum BeforeMerge {
+enum BeforeMerge {
     /// The state is unchanged after a failure.
     Same,
     Kept(Arc<AnyState>),
@@ -22,36 +22,57 @@ pub(super) enum BeforeMerge {
 }
 
 impl Loop {
-    /// The state and the other parts that the merge of a superstep's only task changes. The task is done, so
-    /// its frontier is reused in place for the next one.
+    /// Begins to merge these updates: opens their record, and resets the ephemeral channels.
     #[inline]
-    pub(super) fn begin_single_merge(&mut self, writes: bool) -> Result<(&mut AnyState, Merge<'_>), Error> {
-        self.position.frontier.clear();
+    pub(super) fn begin_merge(&mut self, update: Option<&AnyUpdate>) -> Result<(), Error> {
+        begin_merge(&mut self.position, &mut self.records.journal, &mut self.buffers.ephemeral, update)
+    }
+
+    /// The state, the activations of an eager run, and what else a merge changes. The successors of the
+    /// merged task go into the frontier that it came from.
+    #[inline]
+    pub(super) fn parts_of_merge(&mut self) -> (&mut AnyState, Option<&mut Activations>, Merge<'_>) {
         let now = now(&self.position.graph, &self.runtime.shared);
-        let state = begin_merge(
-            &self.position.graph,
-            &mut self.position.state,
-            &mut self.records.journal,
-            &mut self.buffers.ephemeral,
-            writes,
-        )?;
+        let position = &mut self.position;
         let merge = Merge {
-            core: &self.position.graph,
-            joins: &mut self.position.joins,
-            next: &mut self.position.frontier,
+            core: &position.graph,
+            joins: &mut position.joins,
+            next: &mut position.frontier,
             recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
             gotos: &mut self.buffers.gotos,
-            merging: &mut self.position.merging,
+            merging: &mut position.merging,
             now,
         };
-        Ok((state, merge))
+        // Copies at most the box around the state. The first write clones the state itself, if a task still
+        // holds it.
+        (Arc::make_mut(&mut position.state), position.eager.as_deref_mut(), merge)
+    }
+
+    /// Merges results whose edits are staged. If `fallible`, routers run before anything is changed, so that
+    /// their failure leaves the run where it was.
+    pub(super) fn merge_staged(
+        &mut self,
+        fallible: bool,
+        keeps: NewOutputs,
+        merge: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let before = self.before_merge(fallible);
+        let merged = merge(self);
+        if merged.is_ok() {
+            self.keep(keeps);
+            self.apply_staged_edits();
+        } else {
+            self.position.graph.unstage();
+            self.undo_merge(before);
+        }
+        merged
     }
 
     /// How to restore the state if the routers of a merge fail. At that time only ephemeral channels have
     /// changed.
-    pub(super) fn before_merge(&self, fallible: bool) -> BeforeMerge {
+    fn before_merge(&self, fallible: bool) -> BeforeMerge {
         let is_stored_later = self.records.journal.as_ref().is_some_and(Journal::waits);
-        if !(self.position.graph.has_ephemeral && self.buffers.ephemeral) {
+        if !(self.position.graph.uses.ephemeral && self.buffers.ephemeral) {
             BeforeMerge::Same
         } else if fallible && is_stored_later {
             // The rare superstep that costs a clone of the state: there is no other copy of it.
@@ -62,7 +83,7 @@ impl Loop {
     }
 
     /// Restores the state after a failed merge.
-    pub(super) fn undo_merge(&mut self, before: BeforeMerge) {
+    fn undo_merge(&mut self, before: BeforeMerge) {
         match before {
             _ if self.position.merging => {}
             BeforeMerge::Same => {}
@@ -83,32 +104,5 @@ impl Loop {
         let state = Arc::make_mut(&mut self.position.state);
         let recorder = Recorder::of(&mut self.records.journal, &mut self.records.trace);
         write(&self.position.graph, state, recorder, update)
-    }
-
-    /// Merges updates as if these nodes had returned them.
-    pub(super) fn merge_as(
-        &mut self,
-        actors: Actors<'_>,
-        done: &mut [Option<TaskOutput>],
-    ) -> Result<(), Error> {
-        self.buffers.uses.note(&self.position.graph, actors, done)?;
-        let keeps = self.outputs_to_keep(|index| actors.node(index), done)?;
-        self.stage_edits(|_, index| actors.node(index), done);
-        let now = now(&self.position.graph, &self.runtime.shared);
-        let state = Arc::make_mut(&mut self.position.state);
-        let mut merge = Merge {
-            core: &self.position.graph,
-            joins: &mut self.position.joins,
-            next: &mut self.buffers.next,
-            recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
-            gotos: &mut self.buffers.gotos,
-            merging: &mut self.position.merging,
-            now,
-        };
-        merge.merge_tasks(state, actors, done, &self.buffers.uses)?;
-        self.position.merging = false;
-        self.keep(keeps);
-        self.apply_staged_edits();
-        Ok(())
     }
 }

@@ -17,7 +17,6 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
 
 use crate::context::TaskOrigin;
 use crate::context::edits;
@@ -34,7 +33,7 @@ use crate::engine::halt::Cutoff;
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::pass::far::far_node;
 use crate::engine::pass::plan::PassReplay;
-use crate::engine::running_tasks::{RunningTask, next};
+use crate::engine::running_tasks::RunningTasks;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
 use crate::error::Error;
 use crate::failure::Failure;
@@ -238,33 +237,47 @@ where
     origin: TaskOrigin,
     /// The view for nodes that take no outputs from it.
     view: Arc<Outputs<O, S>>,
-    running: FuturesUnordered<RunningTask>,
+    running: RunningTasks,
     /// The number of tasks that this call has started.
     started: u32,
+    /// What nodes did in earlier calls.
+    earlier: EarlierWork,
+    /// The nodes that have ended.
+    ended: EndedNodes,
+    /// The reason why no further node starts.
+    stopped: Option<StopReason>,
+    sources: Vec<u32>,
+    /// What the node that was sent last reads, for others with the same sources: see [`far`].
+    sent: Option<(Vec<u32>, EncodedState)>,
+}
+
+/// What the unfinished nodes of a pass did before.
+#[derive(Default)]
+struct EarlierWork {
+    /// Their questions in earlier calls, with the answers.
+    answers: HashMap<u32, Vec<AskedQuestion>>,
+    /// The results of their durable steps in earlier calls.
+    once: HashMap<TaskId, Vec<(u32, StoredOnce)>>,
+    /// Tasks with a stored error from an earlier call.
+    had_error: HashSet<TaskId>,
+    /// The sources that a node which may ask started with, if other sources could be done when it starts
+    /// again.
+    began_with: HashMap<u32, Vec<u32>>,
+}
+
+/// The nodes of a pass that are finished, wait or failed.
+#[derive(Default)]
+struct EndedNodes {
     /// The number of finished nodes, over all calls.
     done: u64,
     /// Results that are not stored yet.
     writes: Vec<PendingWrite>,
     /// Whether a node became ready because of an unstored result.
     must_store: bool,
-    /// The questions of nodes in earlier calls, with the answers.
-    answers: HashMap<u32, Vec<AskedQuestion>>,
-    /// The results of durable steps in earlier calls.
-    once: HashMap<TaskId, Vec<(u32, StoredOnce)>>,
     /// The interrupts that tasks wait for, with their nodes.
     asked: Vec<(u32, Interrupt)>,
     /// The failed nodes, in the order in which they ended.
     failed: Vec<(u32, Error)>,
-    /// Tasks with a stored error from an earlier call.
-    had_error: HashSet<TaskId>,
-    /// The reason why no further node starts.
-    stopped: Option<StopReason>,
-    sources: Vec<u32>,
-    /// The sources that a node which may ask started with, if other sources could be done when it starts
-    /// again.
-    began_with: HashMap<u32, Vec<u32>>,
-    /// What the node that was sent last reads, for others with the same sources: see [`far`].
-    sent: Option<(Vec<u32>, EncodedState)>,
 }
 
 impl<'a, O, S> Pass<'a, O, S>
@@ -274,7 +287,7 @@ where
 {
     /// The pass at its position: at its start, or at the point that earlier calls reached.
     fn new(wiring: Arc<Wiring<O, S>>, run: &'a mut Loop) -> Result<Self, Error> {
-        let stored = run.runtime.shared.stores_edits;
+        let stored = run.runtime.shared.editing.stores;
         let desk =
             Arc::new(PassDesk::new(Arc::clone(&wiring), outputs::<O, S>(&run.position.state).kept(), stored));
         let view = Arc::new(outputs::<O, S>(&run.position.state).view(None, &desk));
@@ -299,19 +312,12 @@ where
             wiring,
             desk,
             view,
-            running: FuturesUnordered::new(),
+            running: RunningTasks::default(),
             started: 0,
-            done: 0,
-            writes: Vec::new(),
-            must_store: false,
-            answers: HashMap::new(),
-            once: HashMap::new(),
-            asked: Vec::new(),
-            failed: Vec::new(),
-            had_error: HashSet::new(),
+            earlier: EarlierWork::default(),
+            ended: EndedNodes::default(),
             stopped: None,
             sources: Vec::new(),
-            began_with: HashMap::new(),
             sent: None,
         };
         pass.go_through()?;
@@ -328,7 +334,7 @@ where
     async fn run_nodes(&mut self) -> Result<Option<Cutoff>, Error> {
         loop {
             while self.may_start() {
-                if self.must_store {
+                if self.ended.must_store {
                     self.store().await?;
                     continue;
                 }
@@ -341,7 +347,7 @@ where
             if self.store().await? {
                 continue;
             }
-            let cancels = !self.failed.is_empty() && self.run.runtime.siblings == Siblings::Cancel;
+            let cancels = !self.ended.failed.is_empty() && self.run.runtime.siblings == Siblings::Cancel;
             if self.running.is_empty() || cancels {
                 let held_up = self.run.listeners.events.as_ref().is_some_and(|events| !events.has_room());
                 if !held_up || cancels || self.is_over() {
@@ -350,7 +356,7 @@ where
             } else {
                 let control = &self.run.runtime.shared.control;
                 let halt = self.run.listeners.halt.as_deref_mut();
-                match next(&mut self.running, control, halt).await {
+                match self.running.next(control, halt).await {
                     Ok(Some((request, result))) => self.ended(request, result)?,
                     Ok(None) => {}
                     Err(cut) => return Ok(Some(cut)),
@@ -364,12 +370,12 @@ where
 
     /// Whether no further node can start.
     fn is_over(&self) -> bool {
-        !self.failed.is_empty() || self.stopped.is_some() || !self.desk.pass().plan.has_next()
+        !self.ended.failed.is_empty() || self.stopped.is_some() || !self.desk.pass().plan.has_next()
     }
 
     /// Whether another node may start. A slow reader delays it.
     fn may_start(&self) -> bool {
-        self.failed.is_empty()
+        self.ended.failed.is_empty()
             && self.stopped.is_none()
             && self.running.len() < self.run.runtime.max_concurrency
             && self.run.listeners.events.as_ref().is_none_or(|events| events.has_room())

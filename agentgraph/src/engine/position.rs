@@ -29,7 +29,7 @@ pub(crate) struct Position {
 impl Position {
     /// The position of a run that has not started.
     pub(crate) fn first(core: &Arc<GraphCore>, state: Arc<AnyState>) -> Self {
-        let eager = (core.discipline == Discipline::Eager).then(Box::default);
+        let eager = (core.rules.discipline == Discipline::Eager).then(Box::default);
         let joins = Joins::of(&core.topology);
         Position::new(RunGraph::from(Arc::clone(core)), state, Frontier::default(), joins, eager)
     }

@@ -178,7 +178,7 @@ pub(super) fn stored_step(
         done.targets().iter().map(|target| StoredTarget::new(target.name(core), target.input.as_ref()));
     let edits = done.edits().iter().filter(|_| with_edits).map(|one| one.edit.clone());
     Ok(StoredStep {
-        version: core.migrations.version,
+        version: core.stored.migrations.version,
         kinds: update.as_ref().map(|update| kinds_of(core, update)).unwrap_or_default(),
         update: update.map(Bytes),
         targets: targets.collect::<Result<_, Error>>()?,

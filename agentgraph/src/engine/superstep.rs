@@ -12,29 +12,45 @@ mod merge;
 mod plan;
 
 use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
-use crate::engine::actors::Actors;
+use crate::engine::express::Begun;
+use crate::engine::halt::Cutoff;
 use crate::engine::journal::PreparedRecord;
-use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off};
+use crate::engine::task_output::TaskOutput;
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD};
 use crate::error::Error;
+use crate::node::Started;
 use crate::policy::CatchPanic;
 use crate::words::{Interrupt, InterruptKind, StopReason};
 use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::services::yield_now;
 
-/// The progress of a superstep.
-enum Progress {
-    /// It has not started.
-    Boundary,
-    /// Its only task, of this node, was pending at its first poll.
-    Pending(u32, CatchPanic),
-    /// The update of its only task, of this node, is merged, and the frontier is the next one.
-    Merged(u32),
-    /// Its only task failed or waits: the buffers contain its end.
-    NotDone,
-    /// Its tasks run side by side, or its only task needs the general path.
+/// What a superstep begins with.
+enum Planned {
+    /// Nothing: the call ends between two supersteps.
+    Over(Box<Pause>),
+    /// Tasks that are polled once while they are planned: if the only task of a superstep is ready, the
+    /// superstep needs no await.
+    Begun(Begun),
+    /// Tasks that run side by side, or one that an earlier call has started.
     Several,
+}
+
+/// The results of a superstep's tasks.
+enum Executed {
+    /// The output of its only task, of this node.
+    Only(u32, TaskOutput),
+    /// All tasks are done: the buffers contain their outputs.
+    Several,
+    /// A task failed, waits or was cut off: the buffers contain the results of the others.
+    Unfinished(Option<Cutoff>),
+}
+
+/// A superstep whose updates are in the state. The frontier is the next one.
+struct Merged {
+    /// The static interrupt after one of its nodes.
+    stop: Option<Pause>,
 }
 
 impl Loop {
@@ -44,52 +60,51 @@ impl Loop {
         if let Some(pause) = self.take_halted() {
             return self.note_stops_reported(pause).await;
         }
-        let is_express = self.is_express();
+        let express = self.express_way();
         loop {
-            let mut progress = Progress::Boundary;
-            if is_express && self.may_go_express() {
-                // `poll_fn` only lends the waker of the run: an async function of its own would cost as much
-                // as a step.
-                progress = poll_fn(|cx| Poll::Ready(self.express(cx))).await?;
-            }
-            if let Progress::Boundary = progress {
-                if let Some(pause) = self.boundary() {
-                    return match (pause, self.position.graph.limit_node()) {
+            // `poll_fn` only lends the waker of the run: an async function would cost as much as a step.
+            let planned = poll_fn(|cx| Poll::Ready(self.plan(express.as_deref(), cx))).await?;
+            let (mut executed, mut begun) = (None, Vec::new());
+            match planned {
+                Planned::Over(pause) => {
+                    return match (*pause, self.position.graph.limit_node()) {
                         (Pause::Stopped(StopReason::Limit), Some(node)) => {
                             Box::pin(self.beyond_limit(node)).await
                         }
                         (pause, _) => self.note_stops_reported(pause).await,
                     };
                 }
-                self.begin_step();
-                progress = poll_fn(|cx| Poll::Ready(self.start_step(cx))).await?;
+                Planned::Begun(Begun::Only(node, Started::Ended(result))) => {
+                    executed = self.judge(node, Ok(result));
+                }
+                Planned::Begun(Begun::Only(node, Started::Pending(task))) => {
+                    let task = CatchPanic::of(task);
+                    let ended = match (&mut self.listeners.halt, &self.records.journal) {
+                        (None, None) => Ok(task.await),
+                        (Some(halt), None) => halt.until(task).await,
+                        (_, Some(_)) => Box::pin(self.await_stored(task)).await?,
+                    };
+                    executed = self.judge(node, ended);
+                }
+                Planned::Begun(Begun::Several(tasks)) => begun = tasks,
+                Planned::Several => {}
             }
-            if let Progress::Pending(node, task) = progress {
-                let result = match (&mut self.listeners.halt, &self.records.journal) {
-                    (None, None) => Ok(task.await),
-                    (Some(halt), None) => halt.until(task).await,
-                    (_, Some(_)) => Box::pin(self.wait_for_stored_single(task)).await?,
-                };
-                progress = match result {
-                    Ok(result) => self.end_single(node, result)?,
-                    Err(cut) => return cut_off(cut, std::iter::once(self.position.graph.name(node))),
-                };
-            }
-            let stop = match progress {
-                Progress::Merged(node) => self.break_after(&[node]),
-                Progress::NotDone => return Box::pin(self.pause()).await,
-                _ => match self.run_tasks().await? {
-                    Some(pause) => return Ok(pause),
-                    None => self.take_next_frontier(),
-                },
+            let executed = match executed {
+                Some(executed) => executed,
+                None => self.execute(begun).await?,
             };
-            if let Some(prepared) = self.close_step(stop.as_ref())? {
+            let merged = match executed {
+                Executed::Only(node, done) => self.merge_only(node, done)?,
+                Executed::Several => self.merge_several()?,
+                Executed::Unfinished(cut) => return Box::pin(self.pause(cut)).await,
+            };
+            if let Some(prepared) = self.commit_superstep(&merged)? {
                 Box::pin(self.commit_later(prepared)).await?;
             }
             if let Some(spans) = &mut self.listeners.spans {
                 spans.end_step(None);
             }
-            if let Some(pause) = stop {
+            if let Some(pause) = merged.stop {
                 return self.note_stops_reported(pause).await;
             }
             if let Some(events) = &self.listeners.events {
@@ -110,51 +125,9 @@ impl Loop {
         (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
     }
 
+    /// Commits a merged superstep. Returns its record if the store has to be awaited.
     #[inline]
-    fn may_go_express(&self) -> bool {
-        !self.position.graph.is_edited() && self.has_one_new_task()
-    }
-
-    /// Whether the next superstep is one task without remains of an earlier call.
-    #[inline]
-    fn has_one_new_task(&self) -> bool {
-        self.position.frontier.len() == 1
-            && self.inheritance.left_over.is_empty()
-            && self.buffers.ends.handled.is_empty()
-            && !self.skips_some()
-    }
-
-    /// Starts a superstep of one task.
-    #[inline]
-    fn start_step(&mut self, cx: &mut Context<'_>) -> Result<Progress, Error> {
-        if self.has_one_new_task() {
-            let (node, _) = self.position.frontier.task(0);
-            self.start_single(node, cx)
-        } else {
-            Ok(Progress::Several)
-        }
-    }
-
-    /// Moves to the frontier that a superstep of several tasks has made. Returns a static interrupt after one
-    /// of these tasks.
-    fn take_next_frontier(&mut self) -> Option<Pause> {
-        std::mem::swap(&mut self.position.frontier, &mut self.buffers.next);
-        let mut stop = None;
-        if self.position.graph.breaks.is_some() {
-            let frontier = &self.buffers.next;
-            let handled = &self.buffers.ends.handled[..];
-            let actors = Actors { frontier, handled };
-            let ended: Vec<u32> = (0..frontier.len()).map(|index| actors.node(index)).collect();
-            stop = self.break_after(&ended);
-        }
-        self.buffers.next.clear();
-        self.buffers.ends.handled.clear();
-        stop
-    }
-
-    /// Closes a merged superstep. Returns its record if the store has to be awaited.
-    #[inline]
-    fn close_step(&mut self, stop: Option<&Pause>) -> Result<Option<PreparedRecord>, Error> {
+    fn commit_superstep(&mut self, merged: &Merged) -> Result<Option<PreparedRecord>, Error> {
         self.position.merging = false;
         self.position.merged = self.position.step;
         self.runtime.shared.control.clear();
@@ -164,7 +137,7 @@ impl Loop {
         self.announce_values();
         match self.records.journal {
             None => Ok(None),
-            Some(_) => self.try_commit(Source::Loop, None, stop),
+            Some(_) => self.try_commit(Source::Loop, None, merged.stop.as_ref()),
         }
     }
 }

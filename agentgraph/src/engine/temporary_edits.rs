@@ -8,7 +8,7 @@ use crate::engine::Loop;
 use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::event::EventKind;
-use crate::graph::run_graph::AppliedEdits;
+use crate::graph::run_graph::{AppliedEdits, RunGraph};
 use crate::step::MakeEdits;
 use crate::typed::AnyUpdate;
 use crate::words::{DroppedEdits, GraphEdit};
@@ -51,39 +51,6 @@ impl Loop {
         // They were checked together, and nothing else has edited the graph.
         let _ = self.position.graph.stage_of(node, proposed, &mut Vec::new());
         Ok((input, made))
-    }
-
-    /// Collects the edits of these tasks, in task order. Edits that do not fit those of an earlier task are
-    /// dropped.
-    pub(super) fn stage_edits(
-        &mut self,
-        node_at: impl Fn(&Self, usize) -> u32,
-        done: &mut [Option<TaskOutput>],
-    ) {
-        if done.iter().flatten().all(|done| done.edits().is_empty()) {
-            return;
-        }
-        self.position.graph.stage();
-        let mut so_far = Vec::new();
-        let mut dropped = Vec::new();
-        for (index, done) in done.iter_mut().enumerate() {
-            let Some(done) = done.as_mut().filter(|done| !done.edits().is_empty()) else { continue };
-            let by = node_at(self, index);
-            let proposed = done.take_edits();
-            let edits: Vec<GraphEdit> = proposed.iter().map(|one| one.edit.clone()).collect();
-            if let Err(why) = self.position.graph.stage_of(by, proposed, &mut so_far) {
-                let by = self.position.graph.name(by).to_owned();
-                dropped.push((index, DroppedEdits { by, edits, why, lost: Vec::new() }));
-            }
-        }
-        for (index, done) in done.iter_mut().enumerate() {
-            let lost =
-                done.as_mut().map(|done| done.find_late_targets(&self.position.graph)).unwrap_or_default();
-            if let Some((_, dropped)) = dropped.iter_mut().find(|(by, _)| *by == index) {
-                dropped.lost = lost;
-            }
-        }
-        self.position.graph.note_dropped(dropped.into_iter().map(|(_, dropped)| dropped).collect());
     }
 
     /// Puts the edits of a merged superstep into effect, and ends the skips that it has used.
@@ -129,4 +96,35 @@ impl Loop {
         visible.overlay = self.position.graph.overlay().map(Arc::clone);
         visible.kept = Arc::new(self.records.outputs.nodes().collect());
     }
+}
+
+/// Collects the edits of these tasks, in task order. Edits that do not fit those of an earlier task are dropped.
+pub(super) fn stage_edits(
+    graph: &mut RunGraph,
+    node_at: impl Fn(usize) -> u32,
+    done: &mut [Option<TaskOutput>],
+) {
+    if done.iter().flatten().all(|done| done.edits().is_empty()) {
+        return;
+    }
+    graph.stage();
+    let mut so_far = Vec::new();
+    let mut dropped = Vec::new();
+    for (index, done) in done.iter_mut().enumerate() {
+        let Some(done) = done.as_mut().filter(|done| !done.edits().is_empty()) else { continue };
+        let by = node_at(index);
+        let proposed = done.take_edits();
+        let edits: Vec<GraphEdit> = proposed.iter().map(|one| one.edit.clone()).collect();
+        if let Err(why) = graph.stage_of(by, proposed, &mut so_far) {
+            let by = graph.name(by).to_owned();
+            dropped.push((index, DroppedEdits { by, edits, why, lost: Vec::new() }));
+        }
+    }
+    for (index, done) in done.iter_mut().enumerate() {
+        let lost = done.as_mut().map(|done| done.find_late_targets(graph)).unwrap_or_default();
+        if let Some((_, dropped)) = dropped.iter_mut().find(|(by, _)| *by == index) {
+            dropped.lost = lost;
+        }
+    }
+    graph.note_dropped(dropped.into_iter().map(|(_, dropped)| dropped).collect());
 }

@@ -31,9 +31,9 @@ pub(crate) struct UnknownField {
 /// Whether a stored name is neither a present or former channel nor one that the graph drops. The outputs of
 /// a pass are reset when the next pass starts, so no name in them counts as unknown.
 pub(crate) fn is_unknown(core: &GraphCore, name: &str) -> bool {
-    core.discipline != Discipline::Dependency
+    core.rules.discipline != Discipline::Dependency
         && channel_called(core.schema.channels(), name).is_none()
-        && !core.unknown_fields.drops(name)
+        && !core.stored.unknown_fields.drops(name)
 }
 
 fn channel_called<'a>(channels: &'a [Channel], name: &str) -> Option<&'a Channel> {
@@ -84,7 +84,7 @@ pub(crate) fn check_kept_states(
     place: Place<'_>,
     kept: &[StoredState],
 ) -> Result<(), Error> {
-    if core.unknown_fields.keeps {
+    if core.stored.unknown_fields.keeps {
         return Ok(());
     }
     for state in kept {
@@ -99,8 +99,8 @@ pub(crate) fn check_kept_states(
 pub(crate) fn migrated(core: &GraphCore, kept: &StoredState) -> Result<StoredFields, Error> {
     let values = kept.channels.iter().map(|(name, value)| (name.clone(), value.0.clone()));
     let mut fields = StoredFields::of_state(values.collect::<Vec<_>>());
-    if kept.version != core.migrations.version {
-        core.migrations.state(kept.version, &mut fields)?;
+    if kept.version != core.stored.migrations.version {
+        core.stored.migrations.state(kept.version, &mut fields)?;
     }
     Ok(fields)
 }
@@ -113,7 +113,7 @@ pub(crate) fn check_results(
     place: Place<'_>,
     left: &Leftovers,
 ) -> Result<(), Error> {
-    if core.discipline == Discipline::Dependency {
+    if core.rules.discipline == Discipline::Dependency {
         return Ok(());
     }
     for result in left.values().filter_map(|left| left.result.as_deref()) {
@@ -132,7 +132,7 @@ pub(crate) fn unknown_in_open_work(core: &GraphCore, kept: &[StoredState], left:
     let mut names: Vec<String> =
         of_kept.flat_map(|fields| fields.names().map(str::to_owned).collect::<Vec<_>>()).collect();
     for result in left.values().filter_map(|left| left.result.as_deref()) {
-        let step = StoredStep::from_bytes(result).and_then(|step| step.migrated(&core.migrations));
+        let step = StoredStep::from_bytes(result).and_then(|step| step.migrated(&core.stored.migrations));
         let Ok(StoredStep { update: Some(Bytes(update)), .. }) = step else { continue };
         names.extend(decode_fields(&update).into_iter().flatten().map(|(name, _)| name.to_owned()));
     }
@@ -164,7 +164,7 @@ pub(crate) fn fit(
     step: &mut StoredStep,
     misfit: Misfit,
 ) -> Result<(), Error> {
-    if core.discipline == Discipline::Dependency {
+    if core.rules.discipline == Discipline::Dependency {
         return Ok(());
     }
     let StoredStep { update: Some(Bytes(update)), kinds, .. } = step else { return Ok(()) };

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use super::child_events::ChildEvents;
 use super::{Event, EventKind, TaskRef};
-use crate::context::{ChildEvent, ChildListener};
-use crate::context::{NewQuestions, Sink, TaskRequest};
+use crate::context::{Audience, ChildEvent, ChildListener, NewQuestions, Sink, TaskRequest};
 use crate::error::BoxError;
 use crate::node::error_code::{code_of, message_of};
 use crate::typed::{AnySchema, AnyState};
@@ -87,6 +86,14 @@ impl EventQueue {
             inside: None,
             inner: Mutex::new(inner),
         }
+    }
+
+    /// The listeners to the nodes of a run whose events go to this queue.
+    pub(crate) fn audience(events: Option<&Arc<Self>>) -> Audience {
+        let Some(events) = events else { return Audience::default() };
+        let Views { custom, messages, .. } = events.views;
+        let sink = events.views.reach_nodes().then(|| Arc::clone(events) as Arc<dyn Sink>);
+        Audience { sink, custom, messages }
     }
 
     /// The queue of a subgraph. It stores nothing: events go at once to the stream of the parent graph.

@@ -10,7 +10,7 @@ mod shape;
 
 use std::collections::BTreeSet;
 use std::mem::take;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use inputs::check_inputs;
@@ -20,7 +20,9 @@ use resolve::{
 };
 use shape::{Shape, check_detached};
 
-use super::core::{Discipline, GraphCore, NodeEntry, Router};
+use super::core::{
+    About, DetachedNodes, Discipline, GraphCore, NodeEntry, Router, Rules, StoredForm, TemporaryNodes, Uses,
+};
 use super::problem::{CompileError, Problem, ProblemKind};
 use super::template::{Defaults, Template, Templates};
 use super::{CodePlace, Declared, DeclaredNode, Name};
@@ -50,12 +52,13 @@ pub(crate) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
     if !shape.has_entry() {
         problems.list.push(Problem { kind: ProblemKind::NoEntry, place: None });
     }
-    let stored = StoredRules {
-        migrations: check_migrations(graph.version, take(&mut graph.migrations), &mut problems),
+    let stored = StoredForm {
+        migrations: check_migrations(graph.stored.version, take(&mut graph.stored.migrations), &mut problems),
         unknown_fields: UnknownFields {
-            drops: check_drops(&graph.schema, take(&mut graph.drops), &mut problems),
-            keeps: graph.keeps_unknown_fields,
+            drops: check_drops(&graph.schema, take(&mut graph.stored.drops), &mut problems),
+            keeps: graph.stored.keeps_unknown_fields,
         },
+        ..StoredForm::default()
     };
     let templates = check_templates(take(&mut graph.templates), &mut problems);
     if problems.list.is_empty() {
@@ -65,26 +68,20 @@ pub(crate) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
     }
 }
 
-/// The rules for reading stored states of other versions, and fields that are not channels.
-struct StoredRules {
-    migrations: Migrations,
-    unknown_fields: UnknownFields,
-}
-
 /// Resolves all names of the builder's records to nodes.
 fn resolve(graph: &Declared, problems: &mut Problems) -> Shape {
     let nodes = &graph.nodes;
     let names = check_nodes(nodes, problems);
     let targets = resolve_command_targets(&names, nodes, problems);
-    let edges = resolve_edges(&names, &graph.edges, graph.eager, problems);
+    let edges = resolve_edges(&names, &graph.edges, graph.rules.eager, problems);
     let routes = resolve_routers(&names, &graph.routers, problems);
     let breaks = resolve_breaks(&names, &graph.breaks, problems);
-    let on_limit = graph.on_limit.as_ref().and_then(|(name, place)| {
+    let on_limit = graph.rules.on_limit.as_ref().and_then(|(name, place)| {
         let node = names.node("on_limit", name).map_err(|kind| problems.add(kind, place)).ok();
         node.map(|node| (node, *place))
     });
     check_inputs(&names, nodes, (&edges, &routes, on_limit), problems);
-    let default_handler = default_handler(&names, graph.on_error.as_ref(), problems);
+    let default_handler = default_handler(&names, graph.rules.on_error.as_ref(), problems);
     let handlers = resolve_handlers(&names, nodes, default_handler, problems);
     Shape {
         names,
@@ -96,7 +93,7 @@ fn resolve(graph: &Declared, problems: &mut Problems) -> Shape {
         on_limit: on_limit.map(|(node, _)| node),
         default_handler,
         handlers,
-        eager: graph.eager,
+        eager: graph.rules.eager,
         templates: graph.templates.iter().map(|(name, ..)| Arc::from(&**name)).collect(),
         keeps_output: keeps_output(nodes),
     }
@@ -107,75 +104,55 @@ fn lay_out(
     graph: Declared,
     shape: Shape,
     detached: Vec<bool>,
-    stored: StoredRules,
+    stored: StoredForm,
     templates: Templates,
 ) -> Compiled {
-    let Declared { schema, nodes, routers, deps, sessions, siblings, stuck_fails, policies, .. } = graph;
+    let Declared { schema, nodes, routers, deps, sessions, rules: declared, .. } = graph;
     let graphs: Vec<_> = nodes.iter().map(|node| node.node.settings.graph.clone()).collect();
-    let channels = schema.channels();
-    let has = |lifetime| channels.iter().any(|channel| channel.lifetime == lifetime);
-    let has_ephemeral = has(Lifetime::Ephemeral);
-    let has_run_channels = has(Lifetime::Run);
     let fingerprint = shape.fingerprint(&schema, &graphs);
     let (deferred_order, deferred_loops) = shape.deferred_order(&detached);
-    let mut warnings = shape.warnings(&nodes);
-    warnings.extend(shape.loop_warnings(&nodes, deferred_loops));
-    warnings.extend(shape.chain_warning(&nodes));
-    let drawing = shape.drawing(&nodes);
-    let secrets = secrets(&schema, &nodes);
-    let durable_nodes = durable_nodes(&nodes);
-    let contexts = contexts(&nodes);
+    let about = about(&shape, &schema, &nodes, deferred_loops);
     let topology = shape.topology(deferred_order);
-    let Shape {
-        names,
-        routes,
-        targets,
-        breaks,
-        on_limit,
-        default_handler,
-        handlers,
-        eager,
-        keeps_output,
-        ..
-    } = shape;
-    let names: Arc<[Arc<str>]> = names.list.into();
+    let channels = schema.channels();
+    let has = |lifetime| channels.iter().any(|channel| channel.lifetime == lifetime);
+    let uses = Uses {
+        ephemeral: has(Lifetime::Ephemeral),
+        run_channels: has(Lifetime::Run),
+        graphs: graphs.iter().any(Option::is_some) || !templates.is_empty(),
+        kept_outputs: shape.keeps_output.contains(&true),
+    };
+    let rules = Rules {
+        discipline: if shape.eager { Discipline::Eager } else { Discipline::Superstep },
+        breaks: shape.breaks,
+        siblings: declared.siblings,
+        on_limit: shape.on_limit,
+        stuck_fails: declared.stuck_fails,
+    };
+    let names: Arc<[Arc<str>]> = shape.names.list.into();
     let by_name = names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect();
-    let nodes = nodes.into_iter().zip(targets).zip(handlers);
+    let nodes = nodes.into_iter().zip(shape.targets).zip(shape.handlers);
     let nodes: Vec<NodeEntry> =
-        nodes.map(|((node, targets), on_error)| entry(node, targets, on_error, &policies)).collect();
-    let routers = routers.into_iter().zip(routes).map(|(router, route)| Router {
+        nodes.map(|((node, targets), on_error)| entry(node, targets, on_error, &declared.policies)).collect();
+    let routers = routers.into_iter().zip(shape.routes).map(|(router, route)| Router {
         decide: router.decide,
         targets: route.targets.into_iter().map(|(target, _)| target).collect(),
     });
     let core = GraphCore {
         schema,
-        awaited_at_end: awaited_at_end(&detached, &nodes),
+        detached: DetachedNodes { awaited: awaited_at_end(&detached, &nodes), nodes: detached },
         nodes,
         topology,
         routers: routers.collect(),
         by_name: Arc::new(by_name),
         names: Arc::clone(&names),
-        fingerprint,
-        warnings,
-        breaks,
-        has_ephemeral,
-        has_run_channels,
-        has_graphs: graphs.iter().any(Option::is_some) || !templates.is_empty(),
-        siblings,
-        on_limit,
-        stuck_fails,
-        discipline: if eager { Discipline::Eager } else { Discipline::Superstep },
-        detached,
-        migrations: stored.migrations,
-        unknown_fields: stored.unknown_fields,
-        drawing,
-        templates,
-        defaults: Defaults { policies, on_error: default_handler },
-        keeps_outputs: keeps_output.contains(&true),
-        secrets,
-        durable_nodes,
-        contexts,
-        constants: OnceLock::new(),
+        rules,
+        uses,
+        about,
+        stored: StoredForm { fingerprint, ..stored },
+        temporary: TemporaryNodes {
+            templates,
+            defaults: Defaults { policies: declared.policies, on_error: shape.default_handler },
+        },
     };
     let shared = GraphShared {
         names,
@@ -186,6 +163,20 @@ fn lay_out(
         agent: None,
     };
     Compiled { core, shared }
+}
+
+/// What a program can ask the graph about itself.
+fn about(shape: &Shape, schema: &AnySchema, nodes: &[DeclaredNode], deferred_loops: Vec<Vec<u32>>) -> About {
+    let mut warnings = shape.warnings(nodes);
+    warnings.extend(shape.loop_warnings(nodes, deferred_loops));
+    warnings.extend(shape.chain_warning(nodes));
+    About {
+        warnings,
+        drawing: shape.drawing(nodes),
+        secrets: secrets(schema, nodes),
+        durable_nodes: durable_nodes(nodes),
+        contexts: contexts(nodes),
+    }
 }
 
 /// Checks that the graph has everything that its nodes require.

@@ -29,38 +29,73 @@ pub(crate) struct GraphCore {
     pub(crate) routers: Vec<Router>,
     pub(crate) by_name: Arc<HashMap<Arc<str>, u32>>,
     pub(crate) names: Arc<[Arc<str>]>,
-    pub(crate) fingerprint: String,
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) rules: Rules,
+    pub(crate) uses: Uses,
+    pub(crate) about: About,
+    pub(crate) detached: DetachedNodes,
+    pub(crate) stored: StoredForm,
+    pub(crate) temporary: TemporaryNodes,
+}
+
+/// How runs of a graph go on, stop and end.
+#[derive(Clone)]
+pub(crate) struct Rules {
+    pub(crate) discipline: Discipline,
     pub(crate) breaks: Option<Breaks>,
-    pub(crate) has_ephemeral: bool,
-    pub(crate) has_run_channels: bool,
-    /// The times that the end of a run waits for detached nodes, each once.
-    pub(crate) awaited_at_end: Vec<Duration>,
-    /// Whether a node is a graph, or a temporary one may be.
-    pub(crate) has_graphs: bool,
     pub(crate) siblings: Siblings,
     pub(crate) on_limit: Option<u32>,
     /// Whether a run fails if it ends while a join waits.
     pub(crate) stuck_fails: bool,
-    /// The detached nodes; empty if there are none.
-    pub(crate) detached: Vec<bool>,
+}
+
+/// What a run of the graph needs that most do not: what is not used costs nothing.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Uses {
+    pub(crate) ephemeral: bool,
+    pub(crate) run_channels: bool,
+    /// Whether a node is a graph, or a temporary one may be.
+    pub(crate) graphs: bool,
+    /// Whether some node keeps its last output.
+    pub(crate) kept_outputs: bool,
+}
+
+/// What a program can ask a graph about itself. The lists include those of its subgraphs.
+#[derive(Clone, Default)]
+pub(crate) struct About {
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) drawing: super::draw::Drawing,
+    /// The secret channels that are stored.
+    pub(crate) secrets: Vec<String>,
+    /// The nodes that are declared to make durable steps.
+    pub(crate) durable_nodes: Vec<String>,
+    /// The contexts that its nodes require from a caller.
+    pub(crate) contexts: Vec<RequiredContext>,
+}
+
+/// The nodes that the end of a run does not wait for, or only for a time.
+#[derive(Clone, Default)]
+pub(crate) struct DetachedNodes {
+    /// By dense id; empty if there are none.
+    pub(crate) nodes: Vec<bool>,
+    /// The times that the end of a run waits for them, each once.
+    pub(crate) awaited: Vec<Duration>,
+}
+
+/// What the records of a graph's runs say about it, and how those of other versions are read.
+#[derive(Default)]
+pub(crate) struct StoredForm {
+    pub(crate) fingerprint: String,
     pub(crate) migrations: Migrations,
     pub(crate) unknown_fields: UnknownFields,
-    pub(crate) drawing: super::draw::Drawing,
-    pub(crate) discipline: Discipline,
-    pub(crate) templates: Templates,
-    /// The settings of temporary nodes without their own.
-    pub(crate) defaults: Defaults,
-    /// Whether some node keeps its last output.
-    pub(crate) keeps_outputs: bool,
-    /// The secret channels that are stored, those of subgraphs included.
-    pub(crate) secrets: Vec<String>,
-    /// The nodes that are declared to make durable steps, those of subgraphs included.
-    pub(crate) durable_nodes: Vec<String>,
-    /// The contexts that its nodes, and those of its subgraphs, require from a caller.
-    pub(crate) contexts: Vec<RequiredContext>,
     /// The part of every full's header that is constant for the graph and its channels.
     pub(crate) constants: OnceLock<Pairs>,
+}
+
+/// The templates of temporary nodes, and the settings of those without their own.
+#[derive(Clone, Default)]
+pub(crate) struct TemporaryNodes {
+    pub(crate) templates: Templates,
+    pub(crate) defaults: Defaults,
 }
 
 /// The rule by which runs of a graph decide which nodes run next.
@@ -129,19 +164,19 @@ pub(crate) enum RouterFn {
 impl GraphCore {
     /// The reason to refuse a checkpointer for this graph's data, if there is one.
     pub(crate) fn refusal(&self, saver: &dyn Checkpointer) -> Option<Refused> {
-        if self.secrets.is_empty() || saver.keeps_secrets() || !saver.outlives_its_process() {
+        if self.about.secrets.is_empty() || saver.keeps_secrets() || !saver.outlives_its_process() {
             return None;
         }
         let why = format!(
             "the state has secret channels ({}), and the checkpointer stores plain text, so nothing is stored: wrap it in \
              an `EncryptedSaver` with a key, or mark the channels `untracked` as well",
-            self.secrets.join(", ")
+            self.about.secrets.join(", ")
         );
         Some(Refused { code: StoreCode::SecretNeedsKey, why })
     }
 
     pub(crate) fn is_detached(&self, node: u32) -> bool {
-        self.detached.get(node as usize).copied().unwrap_or(false)
+        self.detached.nodes.get(node as usize).copied().unwrap_or(false)
     }
 
     pub(crate) fn name(&self, node: u32) -> &str {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 pub(crate) use super::shown::EdgeKind as LineKind;
 
 /// The drawing of a graph.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Drawing {
     pub(crate) names: Vec<Arc<str>>,
     /// Whether each node is a graph itself.

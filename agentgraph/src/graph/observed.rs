@@ -1,8 +1,8 @@
 //! A copy of a checked graph whose nodes and routes are observed by a test.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::core::{GraphCore, NodeEntry, Router, RouterFn};
+use super::core::{GraphCore, NodeEntry, Router, RouterFn, StoredForm, TemporaryNodes};
 use super::template::{Template, Templates};
 use crate::node::observed::{DecideLater, ObservedNode, Observer, ShowStep, path_in};
 use crate::record::codec::Codec;
@@ -23,28 +23,20 @@ impl GraphCore {
             routers: self.observed_routers(by, around, codec),
             by_name: Arc::clone(&self.by_name),
             names: Arc::clone(&self.names),
-            fingerprint: self.fingerprint.clone(),
-            warnings: self.warnings.clone(),
-            breaks: self.breaks.clone(),
-            has_ephemeral: self.has_ephemeral,
-            has_run_channels: self.has_run_channels,
-            awaited_at_end: self.awaited_at_end.clone(),
-            has_graphs: self.has_graphs,
-            siblings: self.siblings,
-            on_limit: self.on_limit,
-            stuck_fails: self.stuck_fails,
+            rules: self.rules.clone(),
+            uses: self.uses,
+            about: self.about.clone(),
             detached: self.detached.clone(),
-            migrations: self.migrations.clone(),
-            unknown_fields: self.unknown_fields.clone(),
-            drawing: self.drawing.clone(),
-            discipline: self.discipline,
-            templates: self.observed_templates(by, around, show),
-            defaults: self.defaults.clone(),
-            keeps_outputs: self.keeps_outputs,
-            secrets: self.secrets.clone(),
-            durable_nodes: self.durable_nodes.clone(),
-            contexts: self.contexts.clone(),
-            constants: OnceLock::new(),
+            stored: StoredForm {
+                fingerprint: self.stored.fingerprint.clone(),
+                migrations: self.stored.migrations.clone(),
+                unknown_fields: self.stored.unknown_fields.clone(),
+                ..StoredForm::default()
+            },
+            temporary: TemporaryNodes {
+                templates: self.observed_templates(by, around, show),
+                defaults: self.temporary.defaults.clone(),
+            },
         }
     }
 
@@ -79,7 +71,7 @@ impl GraphCore {
             });
             (Arc::clone(name), observed)
         };
-        self.templates.iter().map(observed).collect()
+        self.temporary.templates.iter().map(observed).collect()
     }
 
     /// Routers that call those of the original graph, which owns the functions.

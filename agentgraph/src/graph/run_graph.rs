@@ -191,7 +191,7 @@ impl RunGraph {
 
     /// The node that runs when a call reaches its limit.
     pub(crate) fn limit_node(&self) -> Option<u32> {
-        self.core.on_limit.filter(|node| !self.is_removed(*node))
+        self.core.rules.on_limit.filter(|node| !self.is_removed(*node))
     }
 
     /// The target of a route: the named node or, if that was removed, the temporary node of that name.

@@ -75,7 +75,7 @@ pub enum EdgeKind {
 impl GraphTopology {
     pub(crate) fn of(graph: &RunGraph) -> Self {
         let layers = graph.layers();
-        let drawing = &graph.compiled().drawing;
+        let drawing = &graph.compiled().about.drawing;
         let removed = |node: u32| node != END_ID && graph.is_removed(node);
         let skipped = |node| layers.is_some_and(|layers| layers.is_skipped(node));
         let compiled = (0..).zip(&drawing.names).filter(|(node, _)| !removed(*node));

@@ -71,8 +71,9 @@ impl GraphCore {
                 Err(Rejection::Unfit("it is a node over another state".to_owned()))
             };
         };
-        let template = self.templates.get(&**name).ok_or_else(|| {
-            let near = nearest(name, self.templates.keys().map(|known| &**known)).map(str::to_owned);
+        let template = self.temporary.templates.get(&**name).ok_or_else(|| {
+            let near =
+                nearest(name, self.temporary.templates.keys().map(|known| &**known)).map(str::to_owned);
             Rejection::UnknownTemplate { name: name.clone(), nearest: near }
         })?;
         let node = catch_unwind(AssertUnwindSafe(|| template(args)));
@@ -92,12 +93,12 @@ impl GraphCore {
         };
         let settings = &node.settings;
         let on_error = match &settings.on_error {
-            None => self.defaults.on_error,
+            None => self.temporary.defaults.on_error,
             Some(handler) => Some(layers.id(handler).ok_or_else(|| {
                 Rejection::Unfit(format!("its failures are handled by `{handler}`, which is not a node"))
             })?),
         };
-        let policies = settings.policies.clone().or(&self.defaults.policies);
+        let policies = settings.policies.clone().or(&self.temporary.defaults.policies);
         let entry = NodeEntry {
             call: Arc::clone(&node.call),
             policies: Some(policies).filter(|policies| !policies.is_empty()).map(Arc::new),
@@ -110,7 +111,7 @@ impl GraphCore {
             remote: settings.remote,
             on_end: settings.on_end,
         };
-        if settings.detached && self.discipline != Discipline::Eager {
+        if settings.detached && self.rules.discipline != Discipline::Eager {
             let problem = "it is detached, which needs a graph with `.eager()`".to_owned();
             return Err(Rejection::Unfit(problem));
         }
@@ -145,7 +146,7 @@ impl GraphCore {
                 | RequirementKind::Context => {}
             }
         }
-        if node.settings.graph.is_some() && !self.has_graphs {
+        if node.settings.graph.is_some() && !self.uses.graphs {
             return unfit("a graph can be a temporary node only if a template makes it".to_owned());
         }
         Ok(())
@@ -184,7 +185,7 @@ impl GraphCore {
         made: Option<NodeValue>,
     ) -> Result<(), Rejection> {
         let is_function = matches!(edit, GraphEdit::AddNode { template: None, .. });
-        if is_function && shared.stores_edits {
+        if is_function && shared.editing.stores {
             return Err(Rejection::NeedsTemplate);
         }
         // Users' code makes the node, so no lock is held meanwhile.

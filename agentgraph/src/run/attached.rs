@@ -66,7 +66,7 @@ impl fmt::Debug for Attached {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("CompiledGraph")
             .field("nodes", &self.core.names)
-            .field("fingerprint", &self.core.fingerprint)
+            .field("fingerprint", &self.core.stored.fingerprint)
             .field("checkpointer", &self.persistence.is_some())
             .finish_non_exhaustive()
     }

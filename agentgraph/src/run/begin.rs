@@ -10,7 +10,7 @@ use crate::engine::flow::order::Order;
 use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::left_over::Leftovers;
-use crate::engine::load::{Lookup, Remains, Replay, look_up, read_remains, replay, restore};
+use crate::engine::load::{Lookup, Remains, Replay, RestoredState, look_up, read_remains, replay, restore};
 use crate::engine::position::Position;
 use crate::engine::unknown_fields::{check_kept_states, check_results};
 use crate::error::{Code, Error};
@@ -71,6 +71,31 @@ struct FoundCheckpoint {
     order: Option<Order>,
 }
 
+impl FoundCheckpoint {
+    /// Checks that a call would lose nothing of the checkpoint that the graph does not know.
+    fn check(
+        &self,
+        graph: &Attached,
+        start: &CallRequest,
+        thread: &FoundThread<'_>,
+        restored: &RestoredState,
+    ) -> Result<(), Error> {
+        let (core, place) = (&*graph.core, thread.persistence.place(&thread.name));
+        let is_copy = thread.copied_from.is_some();
+        // A copy contains everything that the thread contains, known to the program or not.
+        let keeps = core.stored.unknown_fields.keeps || is_copy;
+        restored.check(keeps, place)?;
+        if !keeps && !matches!(start, CallRequest::Invoke(_)) {
+            check_kept_states(core, place, &self.replayed.header.eager.kept)?;
+        }
+        let begins_anew = matches!(start, CallRequest::Invoke(_) | CallRequest::Edit(Edit::AsStart(_)));
+        if is_copy || self.forks.is_some() || begins_anew {
+            return Ok(());
+        }
+        check_results(core, &thread.persistence.codec, place, &self.left.tasks)
+    }
+}
+
 impl<'a> FoundThread<'a> {
     /// Reads the checkpoint `from`, or the newest one. An edit (`edits`) of the newest one stays on its
     /// branch.
@@ -94,7 +119,7 @@ impl<'a> FoundThread<'a> {
                 let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
                 let number = replayed.id.step.saturating_add(replayed.header.ahead);
                 let order = match forks {
-                    Some(_) if core.discipline == Discipline::Eager => {
+                    Some(_) if core.rules.discipline == Discipline::Eager => {
                         Some(Order::read(&*persistence.saver, place, replayed.id, number).await?)
                     }
                     _ => None,
@@ -224,90 +249,112 @@ pub(super) struct EditBase {
 }
 
 impl Opening {
+    /// How a call with this request starts on the thread that it has found. `inside` are the open requests of
+    /// the thread's subgraphs.
     pub(super) fn of(
         graph: &Attached,
         start: CallRequest,
         thread: Option<FoundThread<'_>>,
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
-        let core = &*graph.core;
-        let new_run = graph.shared.services.run_id();
-        let Some(FoundThread { persistence, name, found, gives_up, rolled_back, copied_from }) = thread
-        else {
-            return match start {
-                CallRequest::Invoke(input) => {
-                    let next = FirstAction::Input { input, abandoned: None };
-                    Ok(Opening { next, ..fresh_parts(graph, None, new_run) })
-                }
-                CallRequest::Resume(_) | CallRequest::Proceed | CallRequest::Edit(_) => {
-                    Err(no_checkpointer())
-                }
-            };
+        let run = graph.shared.services.run_id();
+        let Some(mut thread) = thread else {
+            let CallRequest::Invoke(input) = start else { return Err(no_checkpointer()) };
+            let next = FirstAction::Input { input, abandoned: None };
+            return Ok(Opening { next, ..fresh_parts(graph, None, run) });
         };
-        let mut journal = Journal::new(persistence, Arc::clone(&name), new_run, core.schema.channels().len());
-        let Some(FoundCheckpoint { replayed, left, writes, forks, order }) = found else {
-            return match start {
-                CallRequest::Invoke(input) => {
-                    journal.begin_on(rolled_back.as_ref().map_or(0, |gone| gone.branch));
-                    let abandoned = rolled_back.map(|gone| gone.run);
-                    let next = FirstAction::Input { input, abandoned };
-                    Ok(Opening { next, ..fresh_parts(graph, journal, new_run) })
-                }
-                CallRequest::Edit(Edit::Here(None)) => Err(nothing_to_resume("the thread does not exist")),
-                CallRequest::Edit(edit) => Ok(Opening {
-                    next: FirstAction::Edit(edit, None),
-                    ..fresh_parts(graph, journal, new_run)
-                }),
-                CallRequest::Resume(_) | CallRequest::Proceed => {
-                    Err(nothing_to_resume("the thread does not exist"))
-                }
-            };
+        let channels = graph.core.schema.channels().len();
+        let mut journal = Journal::new(thread.persistence, Arc::clone(&thread.name), run, channels);
+        let Some(found) = thread.found.take() else {
+            return Self::on_new_thread(graph, start, &thread, (run, journal));
         };
-        let place = persistence.place(&name);
-        let restored = restore(core, persistence, place, &replayed)?;
-        // A copy contains everything that the thread contains, known to the program or not.
-        let keeps = core.unknown_fields.keeps || copied_from.is_some();
-        restored.check(keeps, place)?;
-        if !keeps && !matches!(start, CallRequest::Invoke(_)) {
-            check_kept_states(core, place, &replayed.header.eager.kept)?;
-        }
-        let begins_anew = matches!(start, CallRequest::Invoke(_) | CallRequest::Edit(Edit::AsStart(_)));
-        if copied_from.is_none() && forks.is_none() && !begins_anew {
-            check_results(core, &persistence.codec, place, &left.tasks)?;
-        }
-        journal.continue_from(core, &replayed, &restored, !writes.is_empty());
-        if let Some(branch) = forks {
+        let place = thread.persistence.place(&thread.name);
+        let restored = restore(&graph.core, thread.persistence, place, &found.replayed)?;
+        found.check(graph, &start, &thread, &restored)?;
+        journal.continue_from(&graph.core, &found.replayed, &restored, !found.writes.is_empty());
+        if let Some(branch) = found.forks {
             journal.fork(branch);
         }
-        let unfinished = !replayed.header.next.is_empty();
         let state = Arc::new(restored.state);
-        if let CallRequest::Invoke(input) = start {
-            let abandoned = rolled_back.map(|gone| gone.run).or(unfinished.then_some(replayed.header.run));
-            if unfinished && !gives_up && forks.is_none() {
-                let next = still_to_run(graph, persistence, place, &replayed, &left.tasks, state);
-                return Err(run_unfinished(&next, &left.tasks, &inside));
+        match start {
+            CallRequest::Invoke(input) => {
+                Self::new_run(graph, input, &thread, found, (run, journal, state), &inside)
             }
-            journal.begin_run(new_run);
-            return Ok(Opening {
-                position: Position::first(&graph.core, state),
-                outputs: replayed.header.outputs,
-                next: FirstAction::Input { input, abandoned },
-                ..fresh_parts(graph, journal, new_run)
-            });
+            start => Self::continued(graph, start, thread, found, (run, journal, state), inside),
         }
-        if !unfinished && !matches!(start, CallRequest::Edit(_)) {
+    }
+
+    /// The start of a call on a thread without checkpoints.
+    fn on_new_thread(
+        graph: &Attached,
+        start: CallRequest,
+        thread: &FoundThread<'_>,
+        (run, mut journal): (RunId, Journal),
+    ) -> Result<Self, Error> {
+        let undone = thread.rolled_back.as_ref();
+        let next = match start {
+            CallRequest::Invoke(input) => {
+                journal.begin_on(undone.map_or(0, |gone| gone.branch));
+                FirstAction::Input { input, abandoned: undone.map(|gone| gone.run) }
+            }
+            CallRequest::Resume(_) | CallRequest::Proceed | CallRequest::Edit(Edit::Here(None)) => {
+                return Err(nothing_to_resume("the thread does not exist"));
+            }
+            CallRequest::Edit(edit) => FirstAction::Edit(edit, None),
+        };
+        Ok(Opening { next, ..fresh_parts(graph, journal, run) })
+    }
+
+    /// The start of a run on a thread that has a checkpoint.
+    fn new_run(
+        graph: &Attached,
+        input: AnyUpdate,
+        thread: &FoundThread<'_>,
+        found: FoundCheckpoint,
+        (run, mut journal, state): (RunId, Journal, Arc<AnyState>),
+        inside: &[OpenRequest],
+    ) -> Result<Self, Error> {
+        let FoundCheckpoint { replayed, left, forks, .. } = found;
+        let unfinished = !replayed.header.next.is_empty();
+        if unfinished && !thread.gives_up && forks.is_none() {
+            let place = thread.persistence.place(&thread.name);
+            let next = still_to_run(graph, thread.persistence, place, &replayed, &left.tasks, state);
+            return Err(run_unfinished(&next, &left.tasks, inside));
+        }
+        let undone = thread.rolled_back.as_ref().map(|gone| gone.run);
+        let abandoned = undone.or(unfinished.then_some(replayed.header.run));
+        journal.begin_run(run);
+        Ok(Opening {
+            position: Position::first(&graph.core, state),
+            outputs: replayed.header.outputs,
+            next: FirstAction::Input { input, abandoned },
+            ..fresh_parts(graph, journal, run)
+        })
+    }
+
+    /// The start of a call that continues, answers, replays or edits a checkpoint.
+    fn continued(
+        graph: &Attached,
+        start: CallRequest,
+        thread: FoundThread<'_>,
+        found: FoundCheckpoint,
+        (run, mut journal, state): (RunId, Journal, Arc<AnyState>),
+        inside: Vec<OpenRequest>,
+    ) -> Result<Self, Error> {
+        let FoundCheckpoint { replayed: Replay { header, id, .. }, left, writes, forks, order } = found;
+        let place = thread.persistence.place(&thread.name);
+        let edits = matches!(start, CallRequest::Edit(_));
+        if header.next.is_empty() && !edits {
             return Err(nothing_to_resume("its last run has finished"));
         }
-        let Lookup { graph: run_graph, frontier, joins, mut eager } =
-            look_up(&graph.core, place, &replayed.header)?;
+        let Lookup { graph: run_graph, frontier, joins, mut eager } = look_up(&graph.core, place, &header)?;
         if let Some(eager) = eager.as_mut().filter(|_| forks.is_some()) {
             eager.fork(order.filter(|_| matches!(start, CallRequest::Proceed)));
         }
-        let edits = matches!(start, CallRequest::Edit(_));
-        let run = if edits || forks.is_some() { new_run } else { replayed.header.run };
+        let run = if edits || forks.is_some() { run } else { header.run };
         journal.set_run(run);
-        let Replay { header, id, .. } = replayed;
-        let edited = EditBase { run: header.run, id, ahead: header.ahead, writes, thread: copied_from };
+        let edited =
+            EditBase { run: header.run, id, ahead: header.ahead, writes, thread: thread.copied_from };
         let next = match start {
             CallRequest::Edit(edit) => FirstAction::Edit(edit, Some(edited).filter(|_| forks.is_none())),
             CallRequest::Resume(answers) => FirstAction::Answer(answers, inside),

@@ -10,7 +10,7 @@ use crate::engine::halt::Limits;
 use crate::error::{Code, Error};
 use crate::event::EventQueue;
 use crate::persistence::Persistence;
-use crate::persistence::lease::{LeaseSource, TakenThread, busy, unless_cancelled};
+use crate::persistence::lease::{LeaseSource, RunLease, TakenThread, busy, unless_cancelled};
 use crate::policy::Siblings;
 use crate::run::attached::Attached;
 use crate::run::begin::{CallRequest, FoundThread};
@@ -179,7 +179,7 @@ impl CallPlan {
             return Ok(());
         }
         let given = self.context.as_deref();
-        check_contexts(start.method(), given, &self.graph.core.contexts)
+        check_contexts(start.method(), given, &self.graph.core.about.contexts)
             .map_err(|problem| Error::new(Code::MissingContext, problem))
     }
 
@@ -205,7 +205,7 @@ impl CallPlan {
         if let Some(original) = &self.copied_from {
             thread.is_copy_of(core, original)?;
         }
-        let inside = if core.has_graphs {
+        let inside = if core.uses.graphs {
             let goes_on = self.copied_from.is_none() && !invokes;
             Box::pin(thread.open_inside(core, goes_on)).await?
         } else {
@@ -254,26 +254,7 @@ impl CallPlan {
         };
         // The head that this call reads contains the commits that earlier runs have queued.
         persistence.settle(&name).await;
-        let services = Arc::clone(&self.graph.shared.services);
-        let leases = LeaseSource::of(&persistence, &services);
-        let cancel = self.limits.halt.cancel.clone();
-        let cancel = cancel.as_ref();
-        let TakenThread { mut lease, replaces } = match self.keeping.when_busy {
-            WhenBusy::Queue => unless_cancelled(&name, cancel, leases.wait_for(&name)).await?,
-            WhenBusy::Refuse => match leases.take(&name).await? {
-                Some(taken) => taken,
-                None => unless_cancelled(&name, cancel, leases.take_free(&name))
-                    .await?
-                    .ok_or_else(|| busy(&name))?,
-            },
-            WhenBusy::Replace | WhenBusy::RollBack => match leases.take(&name).await? {
-                Some(taken) => taken,
-                None => {
-                    Box::pin(self.try_out(&start, &persistence, &name)).await?;
-                    leases.seize(&name).await?
-                }
-            },
-        };
+        let TakenThread { mut lease, replaces } = self.take_thread(&start, &persistence, &name).await?;
         if let Some(behind) = behind {
             lease.through(behind);
         }
@@ -304,19 +285,55 @@ impl CallPlan {
             }
             outcome = Err(lease.reason(error).await);
         }
-        if let (Some(retention), Ok(outcome), Some(began_at)) =
-            (&persistence.retention, &outcome, began_at.get())
-            && upkeep::is_due(retention, *began_at, outcome.checkpoint())
-        {
-            let saver = Leased { inner: Arc::clone(&persistence.saver), fence };
-            let pruning = upkeep::prune_thread(&graph, &saver, lease.thread(), retention, false);
-            if let Err(error) = Box::pin(lease.run_while_held(pruning)).await {
-                // The result of the run is stored. The next stride prunes again.
-                tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");
-            }
+        if let (Ok(outcome), Some(began_at)) = (&outcome, began_at.get()) {
+            prune_if_due(&graph, &persistence, &lease, (*began_at, outcome.checkpoint())).await;
         }
         lease.end().await;
         outcome
+    }
+
+    /// Takes the thread's lease, from another run if the call replaces one.
+    async fn take_thread(
+        &mut self,
+        start: &CallRequest,
+        persistence: &Persistence,
+        name: &Arc<str>,
+    ) -> Result<TakenThread, Error> {
+        let services = Arc::clone(&self.graph.shared.services);
+        let leases = LeaseSource::of(persistence, &services);
+        let cancel = self.limits.halt.cancel.clone();
+        let cancel = cancel.as_ref();
+        if self.keeping.when_busy == WhenBusy::Queue {
+            return unless_cancelled(name, cancel, leases.wait_for(name)).await;
+        }
+        if let Some(taken) = leases.take(name).await? {
+            return Ok(taken);
+        }
+        if self.keeping.when_busy == WhenBusy::Refuse {
+            let taken = unless_cancelled(name, cancel, leases.take_free(name)).await?;
+            return taken.ok_or_else(|| busy(name));
+        }
+        Box::pin(self.try_out(start, persistence, name)).await?;
+        leases.seize(name).await
+    }
+}
+
+/// Prunes the thread of a finished call that began at one step and ended at a checkpoint, if that is due.
+async fn prune_if_due(
+    graph: &Attached,
+    persistence: &Persistence,
+    lease: &RunLease,
+    (began_at, ended_at): (u64, Option<CheckpointId>),
+) {
+    let Some(retention) = &persistence.retention else { return };
+    if !upkeep::is_due(retention, began_at, ended_at) {
+        return;
+    }
+    let saver = Leased { inner: Arc::clone(&persistence.saver), fence: lease.fence() };
+    let pruning = upkeep::prune_thread(graph, &saver, lease.thread(), retention, false);
+    if let Err(error) = Box::pin(lease.run_while_held(pruning)).await {
+        // The result of the run is stored. The next stride prunes again.
+        tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");
     }
 }
 

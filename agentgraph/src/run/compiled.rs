@@ -63,7 +63,7 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        Codec::of::<S>(self.any.core.migrations.version)
+        Codec::of::<S>(self.any.core.stored.migrations.version)
     }
 }
 
@@ -241,7 +241,7 @@ impl<S: State> CompiledGraph<S> {
 impl<S: State> CompiledGraph<S> {
     /// What `compile()` found that is allowed and probably not meant.
     pub fn warnings(&self) -> &[Warning] {
-        &self.any.core.warnings
+        &self.any.core.about.warnings
     }
 
     /// The names of the nodes, in order of declaration.
@@ -277,7 +277,7 @@ impl<S: State> CompiledGraph<S> {
     /// The graph's fingerprint: 32 hexadecimal digits that change when nodes, edges, joins, routes or
     /// channels change. Checkpoints contain it.
     pub fn fingerprint(&self) -> &str {
-        &self.any.core.fingerprint
+        &self.any.core.stored.fingerprint
     }
 
     /// Returns the graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared

@@ -6,14 +6,14 @@
 mod ground;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
 use crate::context::edits::Desk;
 use crate::context::{
-    ChildPause, Control, Nest, Outer, RunShared, Sink, Spending, SubgraphCall, TaskRequest,
+    ChildPause, Control, Editing, Nest, Outer, RunShared, Spending, SubgraphCall, TaskRequest,
 };
 use crate::engine::call::end::CallEnd;
 use crate::engine::executor::ParentExit;
@@ -303,7 +303,7 @@ impl ChildCall<'_> {
     async fn recall_ended(&self, found: FoundRun) -> Result<(ChildEnd, StoredMemories), ChildStop> {
         let core = &self.callee.graph.core;
         let header = &found.replayed.header;
-        if core.stuck_fails
+        if core.rules.stuck_fails
             && let Some(error) = stored_stuck_error(stuck_at_end(core, "", header))
         {
             return Err(error.with_state(found.restored.state.value()).into());
@@ -342,7 +342,7 @@ impl ChildCall<'_> {
         for StoredUpdate { version, update } in
             written(&*persistence.saver, self.place(), found.replayed.id).await?
         {
-            let mut step = StoredStep::of_update(version, update).migrated(&core.migrations)?;
+            let mut step = StoredStep::of_update(version, update).migrated(&core.stored.migrations)?;
             fit(core, self.place().thread, &mut step, Misfit::Refuse)?;
             let Some(Bytes(update)) = step.update else { continue };
             let update = (persistence.codec.decode_update)(schema, &update)?;
@@ -406,7 +406,7 @@ impl ChildCall<'_> {
         }
         let own = Sessions::open(&graph.shared.sessions, &sessions, sessions_changed)?;
         let max_concurrency = around.map_or(usize::MAX, |nest| nest.max_concurrency);
-        let nest = graph.core.has_graphs.then(|| {
+        let nest = graph.core.uses.graphs.then(|| {
             let saver = journal.as_ref().map(Journal::saver);
             let resumed = journal.as_ref().is_some_and(|journal| journal.checkpoint().is_some());
             let memories = journal.as_mut().map(Journal::share_memories).unwrap_or_default();
@@ -426,11 +426,9 @@ impl ChildCall<'_> {
             run: outer.run,
             thread: outer.thread.clone(),
             call: outer.call.clone(),
-            control: Control::of(graph.core.discipline == Discipline::Eager, once_storage),
+            control: Control::of(graph.core.rules.discipline == Discipline::Eager, once_storage),
             sessions: outer.sessions.within(own),
-            sink: events.clone().map(|events| events as Arc<dyn Sink>),
-            hears_custom: events.as_ref().is_some_and(|events| events.views().custom),
-            hears_messages: events.as_ref().is_some_and(|events| events.views().messages),
+            audience: EventQueue::audience(events.as_ref()),
             max_supersteps: outer.max_supersteps,
             services: Arc::clone(&outer.services),
             spending: Spending::default(),
@@ -445,15 +443,16 @@ impl ChildCall<'_> {
                 inherits_host: graph.host.is_none(),
             })),
             nest,
-            desk: Arc::clone(&graph.core) as Arc<dyn Desk>,
-            stores_edits: journal.is_some() || host.is_some(),
-            visible: Mutex::default(),
+            editing: Editing::at(
+                Arc::clone(&graph.core) as Arc<dyn Desk>,
+                journal.is_some() || host.is_some(),
+            ),
             host,
             only_task: None,
         };
         let traced = self.call.updates.then_some(total);
         let records = Records::new(journal, &position, outputs, traced);
-        let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.siblings, max_concurrency);
+        let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.rules.siblings, max_concurrency);
         // No stops of its own: those of the root end the task that polls this run, or are seen at its
         // boundaries (`boundary_inside`).
         let run =
@@ -524,11 +523,11 @@ impl ChildCall<'_> {
 
 /// The start of the advance of task ids while commits are deferred: see [`Journal::wait_for_the_end`].
 pub(super) fn moves_from(core: &GraphCore, random: impl FnOnce() -> u64) -> Option<u64> {
-    if core.has_graphs {
+    if core.uses.graphs {
         Some(random() & u64::from(u32::MAX))
     } else {
         // Activations are distinguished by the commits that made them, stored or not.
-        (core.discipline == Discipline::Eager).then_some(0)
+        (core.rules.discipline == Discipline::Eager).then_some(0)
     }
 }
 

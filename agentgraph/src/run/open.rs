@@ -36,19 +36,19 @@ impl AnyGraph for Callee {
     }
 
     fn fingerprint(&self) -> &str {
-        &self.graph.core.fingerprint
+        &self.graph.core.stored.fingerprint
     }
 
     fn secrets(&self) -> &[String] {
-        &self.graph.core.secrets
+        &self.graph.core.about.secrets
     }
 
     fn durable_nodes(&self) -> &[String] {
-        &self.graph.core.durable_nodes
+        &self.graph.core.about.durable_nodes
     }
 
     fn contexts(&self) -> &[RequiredContext] {
-        &self.graph.core.contexts
+        &self.graph.core.about.contexts
     }
 
     fn draw(&self, text: &mut String, prefix: &str) {

@@ -1,8 +1,8 @@
 //! [`PreparedCall`]: a call with everything it needs, ready to be driven to its end.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 
@@ -11,7 +11,7 @@ use super::call_plan::CallPlan;
 use super::nested;
 use super::upkeep;
 use crate::context::edits::{CollectedEdit, Desk};
-use crate::context::{Call, ChildListener, Control, Nest, RunShared, Sink, Spending};
+use crate::context::{Call, ChildListener, Control, Editing, Nest, RunShared, Spending};
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
@@ -69,79 +69,43 @@ impl CallPlan {
             Some(OpenedThread { thread, fence, stop, inside }) => (Some(thread), fence, stop, inside),
             None => (None, 0, None, Vec::new()),
         };
-        let call = Call::new(start.method(), self.context);
+        let method = start.method();
         let mut begun = Opening::of(&self.graph, start, thread, inside)?;
-        if let Some(state) = self.begins_on.filter(|_| begun.journal.is_none()) {
-            begun.position = begun.position.with_state(state);
-        }
-        if let (Some(journal), Some(persistence)) = (&mut begun.journal, &self.graph.persistence) {
-            match self.keeping.durability {
-                Durability::Sync => {}
-                Durability::Async => journal.hand_over_to(persistence.behind()?),
-                Durability::Exit => {
-                    let random = || self.graph.shared.services.random();
-                    journal.wait_for_the_end(nested::moves_from(&self.graph.core, random));
+        match &mut begun.journal {
+            Some(journal) => self.set_up(journal, fence)?,
+            None => {
+                if let Some(state) = &self.begins_on {
+                    begun.position = begun.position.with_state(Arc::clone(state));
                 }
             }
-        }
-        // Stores do not check the fence 0, which a call without a lease has.
-        if let (Some(journal), 1..) = (&mut begun.journal, fence) {
-            journal.set_fence(fence);
-        }
-        let retention =
-            self.graph.persistence.as_ref().and_then(|persistence| persistence.retention.as_ref());
-        if let (Some(journal), Some(retention), Some(thread)) = (&mut begun.journal, retention, &self.thread)
-        {
-            journal.prune_with(upkeep::pruning(&self.graph, thread, retention));
         }
         if let Some(events) = &events {
             events.begin(begun.run);
         }
-        let services = &self.graph.shared.services;
-        let spending = Spending::new(self.limits.budget, begun.spent, || services.now());
-        let nest = self.graph.core.has_graphs.then(|| {
-            let saver = begun.journal.as_ref().map(Journal::saver);
-            let resumed = !matches!(begun.next, FirstAction::Input { .. } | FirstAction::Fork);
-            let drain = self.limits.halt.drain.clone();
-            let memories = begun.journal.as_mut().map(Journal::share_memories).unwrap_or_default();
-            let mut nest = Nest::new(
-                saver,
-                self.keeping.durability,
-                self.limits.max_concurrency,
-                drain,
-                resumed,
-                memories,
-            );
-            let heard = events.as_ref().filter(|_| self.stream.subgraphs);
-            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
-            Box::new(nest)
-        });
-        let once_storage = once_storage(begun.journal.as_ref());
-        let halt = Halt::of(self.limits.halt, stop, spending.time_left(), services);
+        let nest = self.nest(&mut begun, events.as_ref());
+        let CallPlan { graph, thread, edits, further_edits, context, limits, .. } = self;
+        let services = &graph.shared.services;
+        let spending = Spending::new(limits.budget, begun.spent, || services.now());
+        let halt = Halt::of(limits.halt, stop, spending.time_left(), services);
+        let is_eager = graph.core.rules.discipline == Discipline::Eager;
+        let is_stored = begun.journal.is_some();
         let shared = Arc::new(RunShared {
-            graph: Arc::clone(&self.graph.shared),
+            graph: Arc::clone(&graph.shared),
             run: begun.run,
-            thread: self.thread,
-            call,
-            control: Control::of(self.graph.core.discipline == Discipline::Eager, once_storage),
-            sessions: Sessions::open(&self.graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
-            sink: events
-                .as_ref()
-                .filter(|events| events.views().reach_nodes())
-                .map(|events| Arc::clone(events) as Arc<dyn Sink>),
-            hears_custom: events.as_ref().is_some_and(|events| events.views().custom),
-            hears_messages: events.as_ref().is_some_and(|events| events.views().messages),
-            max_supersteps: self.limits.max_supersteps,
+            thread,
+            call: Call::new(method, context),
+            control: Control::of(is_eager, once_storage(begun.journal.as_ref())),
+            sessions: Sessions::open(&graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
+            audience: EventQueue::audience(events.as_ref()),
+            max_supersteps: limits.max_supersteps,
             services: Arc::clone(services),
             spending,
             drains: AtomicBool::new(false),
             beats: Heartbeats::default(),
             outer: None,
             nest,
-            desk: Arc::clone(&self.graph.core) as Arc<dyn Desk>,
-            stores_edits: begun.journal.is_some() || self.graph.host.is_some(),
-            visible: Mutex::default(),
-            host: self.graph.host.as_ref().map(|runner| Arc::clone(runner.host())),
+            editing: Editing::at(Arc::clone(&graph.core) as Arc<dyn Desk>, is_stored || graph.host.is_some()),
+            host: graph.host.as_ref().map(|runner| Arc::clone(runner.host())),
             only_task: None,
         });
         // The records of a subgraph whose result is the sum of its updates contain these updates, also if an
@@ -149,21 +113,50 @@ impl CallPlan {
         let updates = begun.journal.as_ref().and_then(Journal::call).is_some_and(|call| call.updates);
         let traced = updates.then(AnyUpdate::default);
         let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
-        let siblings = self.limits.siblings.unwrap_or(self.graph.core.siblings);
-        let runner = TaskRunner::of(self.graph.host.as_ref());
-        let runtime = TaskRuntime::new(runner, shared, siblings, self.limits.max_concurrency);
+        let siblings = limits.siblings.unwrap_or(graph.core.rules.siblings);
+        let runner = TaskRunner::of(graph.host.as_ref());
+        let runtime = TaskRuntime::new(runner, shared, siblings, limits.max_concurrency);
         let listeners = Listeners::new(events, halt);
-        let conductors = (self.graph.driver.clone(), self.graph.express.clone());
+        let conductors = (graph.driver.clone(), graph.express.clone());
         let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, conductors);
         run.show_edits();
         let is_edit = matches!(begun.next, FirstAction::Edit(..));
-        Ok(PreparedCall {
-            run,
-            next: begun.next,
-            edits: self.edits,
-            further_edits: self.further_edits,
-            is_edit,
-            has_begun: false,
+        Ok(PreparedCall { run, next: begun.next, edits, further_edits, is_edit, has_begun: false })
+    }
+
+    /// Sets when a run's records are stored, under which fence, and which old ones go.
+    fn set_up(&self, journal: &mut Journal, fence: u64) -> Result<(), Error> {
+        let Some(persistence) = &self.graph.persistence else { return Ok(()) };
+        match self.keeping.durability {
+            Durability::Sync => {}
+            Durability::Async => journal.hand_over_to(persistence.behind()?),
+            Durability::Exit => {
+                let random = || self.graph.shared.services.random();
+                journal.wait_for_the_end(nested::moves_from(&self.graph.core, random));
+            }
+        }
+        // Stores do not check the fence 0, which a call without a lease has.
+        if fence > 0 {
+            journal.set_fence(fence);
+        }
+        if let (Some(retention), Some(thread)) = (&persistence.retention, &self.thread) {
+            journal.prune_with(upkeep::pruning(&self.graph, thread, retention));
+        }
+        Ok(())
+    }
+
+    /// The part of the run that subgraphs need, if the graph may have any.
+    fn nest(&self, begun: &mut Opening, events: Option<&Arc<EventQueue>>) -> Option<Box<Nest>> {
+        self.graph.core.uses.graphs.then(|| {
+            let saver = begun.journal.as_ref().map(Journal::saver);
+            let resumed = !matches!(begun.next, FirstAction::Input { .. } | FirstAction::Fork);
+            let drain = self.limits.halt.drain.clone();
+            let memories = begun.journal.as_mut().map(Journal::share_memories).unwrap_or_default();
+            let (durability, at_once) = (self.keeping.durability, self.limits.max_concurrency);
+            let mut nest = Nest::new(saver, durability, at_once, drain, resumed, memories);
+            let heard = events.filter(|_| self.stream.subgraphs);
+            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
+            Box::new(nest)
         })
     }
 }

@@ -5,8 +5,8 @@ mod once;
 pub use once::forget_once;
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 
@@ -14,8 +14,8 @@ use super::attached::Attached;
 use super::compiled::CompiledGraph;
 use crate::context::edits::{Desk, make_edits};
 use crate::context::{
-    Call, CallMethod, Control, OnceStorage, Refusal, RunShared, Sink, Spending, TaskOrigin, TaskRequest,
-    TaskVerdict, Units, VisibleEdits,
+    Audience, Call, CallMethod, Control, Editing, OnceStorage, Refusal, RunShared, Sink, Spending,
+    TaskOrigin, TaskRequest, TaskVerdict, Units, VisibleEdits,
 };
 use crate::engine::driver::{Driver, FarNode};
 use crate::engine::executor::{no_parent, node_error};
@@ -285,9 +285,7 @@ impl FarAttempt {
             call: Call::new(CallMethod::RunTask, far.context),
             control,
             sessions,
-            sink: events,
-            hears_custom: hears,
-            hears_messages: hears,
+            audience: Audience { sink: events, custom: hears, messages: hears },
             max_supersteps: call.max_supersteps,
             services: Arc::clone(&graph.shared.services),
             spending: Spending::elsewhere(spent.clone(), budget),
@@ -295,9 +293,7 @@ impl FarAttempt {
             beats: Heartbeats::default(),
             outer: None,
             nest: None,
-            desk: Arc::clone(&graph.core) as Arc<dyn Desk>,
-            stores_edits: true,
-            visible: Mutex::new(visible),
+            editing: Editing::at(Arc::clone(&graph.core) as Arc<dyn Desk>, true).seeing(visible),
             host: None,
             only_task: Some(call.task),
         });

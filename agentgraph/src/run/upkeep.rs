@@ -158,7 +158,7 @@ pub(crate) async fn prune_thread(
         match (namespace.is_empty(), call_of(&namespace), &open) {
             (true, ..) => {}
             // The records of an open superstep's tasks stay, whatever the policy.
-            (_, None, Some(_)) if !committed || graph.core.discipline != Discipline::Superstep => {}
+            (_, None, Some(_)) if !committed || graph.core.rules.discipline != Discipline::Superstep => {}
             (_, None, _) => {
                 removed += prune_place(saver, place, retention, now, named.get(&namespace)).await?.0[0];
             }

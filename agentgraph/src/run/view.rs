@@ -174,8 +174,8 @@ pub(crate) async fn state(graph: &Attached, thread: &str) -> Result<Option<Check
     let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
     let in_a_pass = graph.driver.is_some() && !checkpoint.next.is_empty();
     if !tail.writes.is_empty()
-        || graph.core.has_graphs
-        || graph.core.discipline == Discipline::Eager
+        || graph.core.uses.graphs
+        || graph.core.rules.discipline == Discipline::Eager
         || in_a_pass
     {
         add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint).await?;
@@ -269,7 +269,7 @@ pub(super) fn past_checkpoint(
     replayed: &Replay,
 ) -> Result<Checkpoint<AnyState>, Error> {
     let mut found = checkpoint(graph, persistence, place, replayed)?;
-    if graph.core.discipline == Discipline::Eager {
+    if graph.core.rules.discipline == Discipline::Eager {
         let left = read_remains(&graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
         let core = &RunGraph::restore(&graph.core, &replayed.header, &mut Vec::new());
         let tasks = tasks(core, place, &replayed.header, replayed.id, &left);
@@ -318,7 +318,7 @@ async fn add_left_over(
         checkpoint.steps.extend(task.steps(place));
         if task.left.is_some_and(TaskRemains::waits) {
             checkpoint.interrupts.extend(interrupts(place, &task));
-        } else if core.has_graphs {
+        } else if core.uses.graphs {
             let inside = open_work_inside(core, &*persistence.saver, place, &task).await?;
             checkpoint.interrupts.extend(inside.requests.into_iter().map(|request| request.interrupt));
             checkpoint.children.extend(inside.children);
@@ -353,7 +353,7 @@ pub(super) async fn failures_and_steps(
     for task in tasks(core, place, header, replayed.id, &left) {
         failures.extend(task.failure(place));
         steps.extend(task.steps(place));
-        if core.has_graphs && !task.left.is_some_and(TaskRemains::waits) {
+        if core.uses.graphs && !task.left.is_some_and(TaskRemains::waits) {
             let inside = open_work_inside(core, &*persistence.saver, place, &task).await?;
             failures.extend(inside.failures);
             steps.extend(inside.steps);

@@ -1,9 +1,9 @@
-//! Supersteps of one task each, in a run without listeners and store: many of them in one poll.
+//! Supersteps of ready tasks in a run without listeners and store: many of them in one poll.
 //!
 //! This is the only part of the loop that is compiled for each state type, since an update that went through
-//! a box would cost as much as the rest of the step. A task that is pending, has policies or returns anything
-//! but an update goes back to the engine, which handles all cases; so every decision here is the same as
-//! there.
+//! a box would cost as much as the rest of the step. A superstep with a task that is pending, has policies or
+//! returns anything but an update goes back to the engine, which handles all cases; so every decision here is
+//! the same as there.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,20 +11,43 @@ use std::task::{Context, Poll};
 
 use super::Seen;
 use super::node::{TypedNode, any_step};
-use crate::context::{TaskOrigin, TaskRequest};
+use super::state::AnyUpdate;
+use crate::context::{RunShared, TaskOrigin, TaskRequest};
 use crate::engine::STEPS_WITHOUT_YIELD;
-use crate::engine::express::{Express, ExpressExit, ExpressParts};
+use crate::engine::channel_uses::ChannelUses;
+use crate::engine::express::{Begun, Express, ExpressParts, without_budget};
+use crate::engine::frontier::Frontier;
+use crate::engine::merge::Merge;
 use crate::error::Error;
 use crate::extract::Task;
-use crate::node::{AnyNode, ErasedNode};
+use crate::node::{AnyNode, ErasedNode, Started};
 use crate::policy::guarded;
-use crate::state::State;
+use crate::state::{State, WriteKind};
 use crate::step::Step;
 
 /// The nodes of a graph with their state type, by dense id. `None` is a node that only the engine can call.
 pub(crate) struct TypedNodes<S: State> {
     schema: S::Schema,
     nodes: Vec<Option<Arc<dyn ErasedNode<S>>>>,
+}
+
+/// The tasks of a superstep after their first poll.
+struct PolledTasks<S: State> {
+    /// The indices of those that returned an update, with it.
+    updates: Vec<(u32, S::Update)>,
+    /// The indices of the others.
+    others: Vec<(u32, Started)>,
+}
+
+impl<S: State> PolledTasks<S> {
+    /// All tasks as the engine takes them over, in task order.
+    fn into_started(self) -> Vec<(u32, Started)> {
+        let PolledTasks { updates, mut others } = self;
+        let updates = updates.into_iter().map(|(index, update)| (index, AnyUpdate::new::<S>(update)));
+        others.extend(updates.map(|(index, update)| (index, Started::Ended(Ok(Step::Update(update))))));
+        others.sort_by_key(|(index, _)| *index);
+        others
+    }
 }
 
 impl<S: State> TypedNodes<S> {
@@ -37,22 +60,168 @@ impl<S: State> TypedNodes<S> {
         let node: Option<&TypedNode<S>> = node.as_any().downcast_ref().filter(|_| plain);
         self.nodes.push(node.map(|node| Arc::clone(node.node())));
     }
+
+    fn node(&self, node: u32) -> Option<&Arc<dyn ErasedNode<S>>> {
+        self.nodes.get(node as usize)?.as_ref()
+    }
+
+    /// Whether the shell can call all tasks.
+    fn can_call(&self, frontier: &Frontier) -> bool {
+        let (pulled, dispatched) = frontier.parts();
+        pulled.iter().all(|node| self.node(*node).is_some())
+            && dispatched.iter().all(|one| one.input.limits.is_none() && self.node(one.node).is_some())
+    }
+
+    /// Runs a superstep of several tasks. If one of them is pending or returns something other than an
+    /// update, returns all of them; otherwise merges their updates.
+    // Apart from the loop: inlined, it would make a step of a single task slower.
+    #[inline(never)]
+    fn side_by_side(
+        &self,
+        (merge, spare): (&mut Merge<'_>, &mut Frontier),
+        state: &mut Arc<S>,
+        (shared, step): (&Arc<RunShared>, u64),
+        uses: &mut ChannelUses,
+        cx: &mut Context<'_>,
+    ) -> Result<Vec<(u32, Started)>, Error> {
+        shared.control.begin_step(step);
+        let polled = self.poll_all(merge, state, shared, step, cx);
+        if !polled.others.is_empty() {
+            return Ok(polled.into_started());
+        }
+        self.merge_all((merge, spare), state, polled.updates, uses)?;
+        Ok(Vec::new())
+    }
+
+    /// Calls the tasks of a superstep and polls each once.
+    fn poll_all(
+        &self,
+        merge: &Merge<'_>,
+        state: &Arc<S>,
+        shared: &Arc<RunShared>,
+        step: u64,
+        cx: &mut Context<'_>,
+    ) -> PolledTasks<S> {
+        let frontier = merge.frontier();
+        let mut polled = PolledTasks { updates: Vec::with_capacity(frontier.len()), others: Vec::new() };
+        without_budget(cx, &mut |cx| {
+            for index in 0..frontier.len() {
+                let (request, input) = frontier.request(index, step, TaskOrigin::unstored(step));
+                let Some(call) = self.node(request.node) else { continue };
+                let task = Task { state, shared, request, input, failure: None };
+                // Its future may hold a snapshot and is dropped here: else the merge would clone the state.
+                let ended = guarded(|_| {
+                    let mut future = call.call(&task);
+                    match future.as_mut().poll(cx) {
+                        Poll::Ready(Ok(Step::Update(update)))
+                            if !merge.exits(request.node).special && !shared.control.in_use() =>
+                        {
+                            Ok(update)
+                        }
+                        Poll::Ready(other) => Err(Started::Ended(other.map(any_step))),
+                        Poll::Pending => {
+                            Err(Started::Pending(Box::pin(async move { future.await.map(any_step) })))
+                        }
+                    }
+                });
+                match ended {
+                    Ok(Ok(update)) => polled.updates.push((request.index, update)),
+                    Ok(Err(other)) => polled.others.push((request.index, other)),
+                    Err(panicked) => {
+                        polled.others.push((request.index, Started::Ended(Err(panicked.into()))));
+                    }
+                }
+            }
+        });
+        polled
+    }
+
+    /// Merges the updates of all tasks of a superstep.
+    fn merge_all(
+        &self,
+        (merge, spare): (&mut Merge<'_>, &mut Frontier),
+        state: &mut Arc<S>,
+        mut updates: Vec<(u32, S::Update)>,
+        uses: &mut ChannelUses,
+    ) -> Result<(), Error> {
+        let channels = S::channels(&self.schema);
+        uses.begin(channels);
+        for (index, update) in &updates {
+            let (node, _) = merge.frontier().task(*index as usize);
+            S::writes(&self.schema, update, &mut |channel, kind| {
+                uses.note_write(channels, node, channel, kind);
+            });
+        }
+        uses.end(merge.graph())?;
+        let frontier = merge.take_frontier(spare);
+        let node_of = |index: u32| frontier.task(index as usize).0;
+        let state = Arc::make_mut(state);
+        // Each router sees the state with its own node's update, and none of the others.
+        for (index, update) in &mut updates {
+            let node = node_of(*index);
+            if merge.exits(node).routers {
+                let mut routed = Ok(());
+                let look = |state: &S| routed = merge.ask_routers(node, Seen::of(state));
+                state.peek(&self.schema, update, look).map_err(|error| merge.refused_write(node, error))?;
+                routed?;
+            }
+        }
+        updates.iter().for_each(|(index, _)| merge.leave(node_of(*index)));
+        merge.end_arrivals();
+        for channel in uses.overwritten() {
+            updates.iter_mut().for_each(|(_, update)| discard_reduced::<S>(&self.schema, update, *channel));
+        }
+        merge.set_merging(true);
+        for (index, update) in updates {
+            state.apply(&self.schema, update).map_err(|error| merge.refused_write(node_of(index), error))?;
+        }
+        merge.set_merging(false);
+        *spare = frontier;
+        Ok(())
+    }
+}
+
+/// Removes a write that an overwrite beside it replaces.
+fn discard_reduced<S: State>(schema: &S::Schema, update: &mut S::Update, channel: usize) {
+    let mut reduces = false;
+    S::writes(schema, update, &mut |written, kind| {
+        reduces |= written == channel && kind == WriteKind::Reduce;
+    });
+    if reduces {
+        S::discard(schema, update, channel);
+    }
 }
 
 impl<S: State> Express for TypedNodes<S> {
-    fn run(&self, parts: ExpressParts<'_, '_>, cx: &mut Context<'_>) -> Result<ExpressExit, Error> {
-        let ExpressParts { mut merge, state, shared, step: at, merged } = parts;
+    fn run(&self, parts: ExpressParts<'_, '_>, cx: &mut Context<'_>) -> Result<Option<Begun>, Error> {
+        let ExpressParts { mut merge, state, shared, uses, max_concurrency, step: at, merged } = parts;
         let state: &mut Arc<S> = state.shared_mut();
+        let mut spare = Frontier::default();
         let mut called = 0;
         let gone = guarded(|guard| {
             loop {
                 let step = *at + 1;
-                let Some(node) = merge.only_node() else { break };
                 let stops = step > shared.max_supersteps || shared.drains.load(Ordering::Acquire);
                 if stops || step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     break;
                 }
-                let Some(Some(call)) = self.nodes.get(node as usize) else { break };
+                let Some(node) = merge.only_node() else {
+                    if !(1..=max_concurrency).contains(&merge.frontier().len())
+                        || !self.can_call(merge.frontier())
+                    {
+                        break;
+                    }
+                    *at = step;
+                    guard.lift();
+                    let others =
+                        self.side_by_side((&mut merge, &mut spare), state, (shared, step), uses, cx)?;
+                    if !others.is_empty() {
+                        return Ok(Some(Begun::Several(others)));
+                    }
+                    *merged = step;
+                    continue;
+                };
+                let Some(call) = self.node(node) else { break };
                 *at = step;
                 called = node;
                 shared.control.begin_step(step);
@@ -64,7 +233,7 @@ impl<S: State> Express for TypedNodes<S> {
                 let mut future = call.call(&task);
                 let Poll::Ready(result) = future.as_mut().poll(cx) else {
                     let future = Box::pin(async move { future.await.map(any_step) });
-                    return Ok(ExpressExit::Pending(node, future));
+                    return Ok(Some(Begun::Only(node, Started::Pending(future))));
                 };
                 // The future may hold a snapshot: it is dropped before the state is changed, or each step
                 // would clone it.
@@ -73,9 +242,9 @@ impl<S: State> Express for TypedNodes<S> {
                 let exits = merge.exits(node);
                 let update = match result {
                     Ok(Step::Update(update)) if !exits.special && !shared.control.in_use() => update,
-                    other => return Ok(ExpressExit::Ended(node, other.map(any_step))),
+                    other => return Ok(Some(Begun::Only(node, Started::Ended(other.map(any_step))))),
                 };
-                merge.begin_only();
+                merge.set_merging(true);
                 let state = Arc::make_mut(state);
                 if let Err(error) = state.apply(&self.schema, update) {
                     return Err(merge.refused_write(node, error));
@@ -83,8 +252,8 @@ impl<S: State> Express for TypedNodes<S> {
                 merge.after_only((node, exits), Seen::of(&*state))?;
                 *merged = step;
             }
-            Ok(ExpressExit::Boundary)
+            Ok(None)
         });
-        gone.unwrap_or_else(|panicked| Ok(ExpressExit::Ended(called, Err(panicked.into()))))
+        gone.unwrap_or_else(|panicked| Ok(Some(Begun::Only(called, Started::Ended(Err(panicked.into()))))))
     }
 }

@@ -10,14 +10,11 @@ use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
 /// A state. Its box contains an `Arc<S>`, which snapshots share.
 pub(crate) struct AnyState(Box<dyn HeldState>);
 
-/// The functions of an `Arc<S>` that need its type.
-trait HeldState: Send + Sync {
+/// An `Arc<S>`, with the functions that need its type.
+trait HeldState: Any + Send + Sync {
     fn share(&self) -> Box<dyn HeldState>;
     fn value(&self) -> Arc<dyn Any + Send + Sync>;
     fn seen(&self) -> &dyn Any;
-    fn shared(&self) -> &dyn Any;
-    fn shared_mut(&mut self) -> &mut dyn Any;
-    fn into_shared(self: Box<Self>) -> Box<dyn Any>;
 }
 
 impl<S: State> HeldState for Arc<S> {
@@ -31,18 +28,6 @@ impl<S: State> HeldState for Arc<S> {
 
     fn seen(&self) -> &dyn Any {
         &**self
-    }
-
-    fn shared(&self) -> &dyn Any {
-        self
-    }
-
-    fn shared_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn into_shared(self: Box<Self>) -> Box<dyn Any> {
-        self
     }
 }
 
@@ -86,12 +71,14 @@ impl AnyState {
 
     #[inline]
     pub(crate) fn shared<S: State>(&self) -> &Arc<S> {
-        self.0.shared().downcast_ref().unwrap_or_else(|| other_type())
+        let held: &dyn Any = &*self.0;
+        held.downcast_ref().unwrap_or_else(|| other_type())
     }
 
     #[inline]
     pub(crate) fn shared_mut<S: State>(&mut self) -> &mut Arc<S> {
-        self.0.shared_mut().downcast_mut().unwrap_or_else(|| other_type())
+        let held: &mut dyn Any = &mut *self.0;
+        held.downcast_mut().unwrap_or_else(|| other_type())
     }
 
     /// The state, to be changed. It is cloned if a snapshot of it still exists.
@@ -100,7 +87,8 @@ impl AnyState {
     }
 
     pub(crate) fn into_state<S: State>(self) -> S {
-        match self.0.into_shared().downcast::<Arc<S>>() {
+        let held: Box<dyn Any> = self.0;
+        match held.downcast::<Arc<S>>() {
             Ok(shared) => Arc::unwrap_or_clone(*shared),
             Err(_) => other_type(),
         }

@@ -156,3 +156,51 @@ async fn a_panic_while_an_output_is_stored_beside_a_running_node_is_stored_like_
         }
     }
 }
+
+/// `first`, then `bad`, whose update makes a reducer or a route panic, beside `other`.
+fn unlucky(route: bool, eager: bool, broken: &Arc<AtomicBool>) -> CompiledGraph<Fragile> {
+    async fn first() -> FragileUpdate {
+        Fragile::update().sum(1)
+    }
+    async fn other() -> FragileUpdate {
+        Fragile::update().sum(u64::from(late().await))
+    }
+    let (switch, unlucky) = (Arc::clone(broken), Arc::clone(broken));
+    let bad = move || {
+        let sum = if switch.load(SeqCst) && !route { 13 } else { 1 };
+        async move { Fragile::update().sum(sum) }
+    };
+    let decide = move |_: &Fragile| -> &'static str {
+        assert!(!(route && unlucky.load(SeqCst)), "unlucky");
+        END
+    };
+    let graph = StateGraph::new().node("first", first).node("bad", bad).node("other", other);
+    let graph =
+        graph.edge(START, "first").edge("first", "bad").edge("first", "other").branch("bad", decide, [END]);
+    let graph = if eager { graph.eager() } else { graph };
+    graph.compile().unwrap().checkpointer(MemorySaver::new())
+}
+
+#[tokio::test]
+async fn a_panic_of_a_reducer_or_a_route_beside_a_running_task_is_stored_like_any_other() {
+    for durability in [Durability::Sync, Durability::Async, Durability::Exit] {
+        for (route, eager) in [(false, false), (false, true), (true, false), (true, true)] {
+            let case = format!("{durability:?}, route: {route}, eager: {eager}");
+            let broken = Arc::new(AtomicBool::new(true));
+            let graph = unlucky(route, eager, &broken);
+            let call = graph.invoke(Fragile::update()).thread("t").durability(durability);
+            assert_eq!(call.await.unwrap_err().code(), Code::NodePanicked, "{case}");
+            let stored = graph.state("t").await.unwrap();
+            if durability == Durability::Exit {
+                assert!(stored.is_none(), "{case}: deferred commits cannot be stored after a panic");
+                continue;
+            }
+            let stored = stored.expect(&case);
+            assert_eq!(stored.values.sum, 1, "{case}");
+            assert!(stored.failures[0].message().contains("unlucky"), "{case}: {:?}", stored.failures);
+            broken.store(false, SeqCst);
+            let end = graph.proceed().thread("t").await.unwrap();
+            assert_eq!(end.output().sum, 3, "{case}");
+        }
+    }
+}

@@ -32,7 +32,7 @@ pub(super) struct StepReporter {
 
 impl StepReporter {
     pub(super) fn report(&self, event: StepEvent) {
-        if let Some(sink) = &self.shared.sink {
+        if let Some(sink) = &self.shared.audience.sink {
             sink.step(self.request, self.key.shown(self.attempt()), event);
         }
     }
@@ -74,7 +74,7 @@ impl RunningStep {
     /// Reports the failure of the last attempt, unless the task waits for an answer.
     pub(super) fn report_failure(&self, why: impl FnOnce() -> String) {
         let StepReporter { shared, request, .. } = &self.reporter;
-        if shared.sink.is_some() && !shared.control.is_closed(request.index) {
+        if shared.audience.sink.is_some() && !shared.control.is_closed(request.index) {
             self.report(StepEvent::Failed(why()));
         }
     }

@@ -86,7 +86,7 @@ impl Loop {
 
     /// The error of a finished run with stuck joins, if its graph treats them as an error.
     pub(crate) fn stuck_error(&self, pause: &Pause) -> Option<Error> {
-        if !self.position.graph.stuck_fails || !matches!(pause, Pause::Finished) {
+        if !self.position.graph.rules.stuck_fails || !matches!(pause, Pause::Finished) {
             return None;
         }
         let inside = self.position.joins.stuck_inside().iter().cloned().map(StuckJoin::from);

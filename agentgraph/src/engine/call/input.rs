@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::engine::Loop;
 use crate::engine::lifetimes::reset;
-use crate::engine::merge::Merge;
-use crate::engine::recorder::Recorder;
-use crate::engine::{Loop, now};
+use crate::engine::merge::Arrival;
+use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::state::Lifetime;
 use crate::typed::AnyUpdate;
@@ -40,24 +40,20 @@ impl Loop {
         let state = Arc::make_mut(&mut self.position.state);
         // A subgraph over the parent's state continues with that state, so nothing is reset.
         let begins = self.records.trace.is_none();
-        if begins && core.has_run_channels {
+        if begins && core.uses.run_channels {
             reset(core, state, &mut self.records.journal, Lifetime::Run)?;
         }
-        if begins && core.has_ephemeral {
+        if begins && core.uses.ephemeral {
             reset(core, state, &mut self.records.journal, Lifetime::Ephemeral)?;
         }
-        let now = now(core, &self.runtime.shared);
-        let mut merge = Merge {
-            core,
-            joins: &mut self.position.joins,
-            next: &mut self.position.frontier,
-            recorder: Recorder::of(&mut self.records.journal, &mut self.records.trace),
-            gotos: &mut self.buffers.gotos,
-            merging: &mut self.position.merging,
-            now,
-        };
-        match &mut self.position.eager {
-            None => merge.input(state, input)?,
+        let (state, eager, mut merge) = self.parts_of_merge();
+        match eager {
+            None => {
+                let start = merge.core.topology.start();
+                let done = TaskOutput { update: Some(input), routing: None };
+                merge.one(state, start, done, Arrival::WithEdits)?;
+                merge.settle();
+            }
             Some(eager) => eager.input(merge, state, input, upcoming)?,
         }
         self.position.merging = false;

@@ -7,6 +7,7 @@ use crate::engine::eager::course::{Course, Stop};
 use crate::engine::failures::{error_write, no_error};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::question_writes::refusal_writes;
+use crate::engine::running_tasks::RunningTasks;
 use crate::engine::stored::{StoredAnswer, StoredRequest, reported_stops_write, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
@@ -16,29 +17,40 @@ use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 
 impl Loop {
     /// Ends the call and returns its result; `None` if the call continues after all.
-    pub(super) async fn conclude(&mut self, course: &mut Course) -> Result<Option<Pause>, Error> {
+    pub(super) async fn conclude(
+        &mut self,
+        course: &mut Course,
+        running: &mut RunningTasks,
+    ) -> Result<Option<Pause>, Error> {
+        // Tasks are dropped before anything is stored, since they may occupy what a store waits for.
         match course.stop.take() {
             Some(Stop::Failed(error)) => {
-                course.drop_unless(|_| false);
+                course.forget_unless(|_| false);
+                course.settle(running);
                 self.store_open_questions().await?;
                 return Err(error.with_failures(self.failures(course)));
             }
             Some(Stop::Left(left)) => return Ok(Some(Pause::Left(left))),
             Some(Stop::Hard(reason)) => {
+                course.forget_unless(|_| false);
+                course.settle(running);
                 self.store_open_questions().await?;
                 return Ok(Some(Pause::Stopped(reason)));
             }
             Some(Stop::Soft(reason)) if self.could_continue() => {
-                course.drop_unless(|_| false);
+                course.forget_unless(|_| false);
+                course.settle(running);
                 return self.stopped(reason).await.map(Some);
             }
             // A soft stop that has held nothing back does not count: the call ends as it would without it.
             Some(Stop::Soft(_)) | None => {}
         }
         if self.position.eager.as_ref().is_some_and(|eager| eager.flow.normal > 0) {
+            course.forget_unless(|_| false);
+            course.settle(running);
             self.interrupted(course).await.map(Some)
         } else {
-            self.end(course).await
+            self.end(course, running).await
         }
     }
 
@@ -57,7 +69,6 @@ impl Loop {
     }
 
     async fn interrupted(&mut self, course: &mut Course) -> Result<Pause, Error> {
-        course.drop_unless(|_| false);
         self.store_open_questions().await?;
         let (mut interrupts, mut fixed): (Vec<Interrupt>, Vec<Interrupt>) = Default::default();
         let open: Vec<Key> =
@@ -104,16 +115,17 @@ impl Loop {
     }
 
     /// Ends a run in which only detached tasks are left.
-    async fn end(&mut self, course: &mut Course) -> Result<Option<Pause>, Error> {
+    async fn end(&mut self, course: &mut Course, running: &mut RunningTasks) -> Result<Option<Pause>, Error> {
         let begins = course.ending.is_none();
         let mut ending = course.ending.take().unwrap_or_default();
         if begins {
-            for limit in &self.position.graph.awaited_at_end {
+            for limit in &self.position.graph.detached.awaited {
                 // Starts the clocks: detached tasks are awaited from the end of the run on.
                 ending.is_over(*limit, &self.runtime.shared.services);
             }
         }
-        course.drop_unless(|started| started.awaited.is_some());
+        course.forget_unless(|started| started.awaited.is_some());
+        course.settle(running);
         course.ending = Some(ending);
         // The end of the run changes which queued activations are worth waiting for, so they are looked at
         // once more.

@@ -3,17 +3,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesUnordered;
 
 use crate::engine::executor::{Ledger, NoOutput, ParentExit};
 use crate::engine::flow::Key;
 use crate::engine::halt::sleep;
-use crate::engine::running_tasks::{EndedTask, RunningTask};
+use crate::engine::running_tasks::{RunningTask, RunningTasks};
 use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::failure::Failure;
@@ -82,11 +80,10 @@ impl Ending {
 
 /// One call of an eager run under way.
 pub(super) struct Course {
-    /// `None` until a task is pending, and while the tasks are given away for something to be awaited beside
-    /// them.
-    running: Option<FuturesUnordered<RunningTask>>,
-    /// Whether some tasks were dropped while they were given away.
-    dropped: bool,
+    /// Tasks that were pending at their first poll and are not among the running ones yet.
+    begun: Vec<RunningTask>,
+    /// Whether some running tasks are no longer waited for.
+    forgot: bool,
     /// The tasks without a handled end, by the index of their request.
     started: HashMap<u32, StartedTask>,
     /// The number of started tasks that are not detached.
@@ -107,8 +104,8 @@ pub(super) struct Course {
 impl Course {
     pub(super) fn new() -> Self {
         Course {
-            running: None,
-            dropped: false,
+            begun: Vec::new(),
+            forgot: false,
             started: HashMap::new(),
             normal: 0,
             ended: VecDeque::new(),
@@ -127,17 +124,24 @@ impl Course {
 
     /// Adds tasks that were pending after their first poll.
     pub(super) fn add_pending(&mut self, pending: Vec<RunningTask>) {
-        if !pending.is_empty() {
-            self.running.get_or_insert_default().extend(pending);
+        self.begun.extend(pending);
+    }
+
+    /// Brings the running tasks up to date. Not done while something is awaited beside them: it borrows them.
+    pub(super) fn settle(&mut self, running: &mut RunningTasks) {
+        if std::mem::take(&mut self.forgot) {
+            running.retain(|task| self.started.contains_key(&task.request.index));
         }
+        running.add(self.begun.drain(..));
     }
 
     pub(super) fn started(&self, index: u32) -> Option<StartedTask> {
         self.started.get(&index).copied()
     }
 
+    /// The number of tasks that were pending at their last poll.
     pub(super) fn count(&self) -> usize {
-        self.running.as_ref().map_or(0, FuturesUnordered::len)
+        self.started.len() - self.ended.len()
     }
 
     /// The number of ended tasks that are not handled yet.
@@ -214,48 +218,16 @@ impl Course {
         }
     }
 
-    /// Drops the running tasks for which `goes_on` is false.
-    pub(super) fn drop_unless(&mut self, goes_on: impl Fn(StartedTask) -> bool) {
+    /// Gives up the tasks for which `goes_on` is false and that have not ended. Those that run are dropped by
+    /// [`settle`](Self::settle).
+    pub(super) fn forget_unless(&mut self, goes_on: impl Fn(StartedTask) -> bool) {
         let ended: HashSet<u32> = self.ended.iter().map(|(index, _)| *index).collect();
         let over =
             self.started.iter().filter(|(index, started)| !goes_on(**started) && !ended.contains(index));
         let over: HashSet<u32> = over.map(|(index, _)| *index).collect();
-        if over.is_empty() {
-            return;
-        }
+        self.forgot |= !over.is_empty();
+        self.begun.retain(|task| !over.contains(&task.request.index));
         over.into_iter().for_each(|index| self.forget(index));
-        match self.running.take() {
-            Some(running) => self.running = Some(self.those_started(running)),
-            // The tasks are given away: `take_back` drops them.
-            None => self.dropped = true,
-        }
-    }
-
-    fn those_started(&self, running: FuturesUnordered<RunningTask>) -> FuturesUnordered<RunningTask> {
-        running.into_iter().filter(|task| self.started.contains_key(&task.request.index)).collect()
-    }
-
-    /// Gives away the running tasks, so that something else can be awaited beside them.
-    pub(super) fn give_away(&mut self) -> Option<FuturesUnordered<RunningTask>> {
-        self.running.take_if(|running| !running.is_empty())
-    }
-
-    /// Takes the tasks back, without those that were dropped meanwhile.
-    pub(super) fn take_back(&mut self, mut running: FuturesUnordered<RunningTask>) {
-        if std::mem::take(&mut self.dropped) {
-            running = self.those_started(running);
-        }
-        // Handlers that started while the tasks were given away.
-        running.extend(self.running.take().into_iter().flatten());
-        self.running = Some(running);
-    }
-
-    /// Polls for the next ended task.
-    pub(super) fn poll_result(&mut self, cx: &mut Context<'_>) -> Poll<Option<EndedTask>> {
-        match &mut self.running {
-            Some(running) => running.poll_next_unpin(cx),
-            None => Poll::Ready(None),
-        }
     }
 
     /// Sets the reason why no further task starts. The first reason counts, but any reason replaces a soft

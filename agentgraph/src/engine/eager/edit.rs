@@ -78,7 +78,7 @@ impl Loop {
             let open = self.position.eager.iter().flat_map(|eager| &eager.flow.open);
             let ending = open.filter(|(_, one)| one.actor() == node).map(|(key, _)| *key).next();
             let done = TaskOutput { update: Some(update), routing: None };
-            self.merge_into_flow(ending, node, Some(done), true)?;
+            self.merge_into_flow(ending, node, Some(done))?;
             self.position.merging = false;
             self.commit(Source::Update, None).await?;
         }

@@ -12,7 +12,7 @@ use crate::engine::executor::{Executor, Ledger, NoOutput, PlannedTask};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::journal::Journal;
 use crate::engine::once::put_writes;
-use crate::engine::running_tasks::{RunningTask, await_while_running};
+use crate::engine::running_tasks::{RunningTask, RunningTasks};
 use crate::engine::stored::once_write;
 use crate::engine::{Loop, Pause, halt};
 use crate::error::Error;
@@ -25,35 +25,35 @@ impl Loop {
     /// Starts the activations that may start, outside tokio's cooperative budget: with more ready tasks than
     /// the budget allows, the rest would be delayed for nothing. Also polls the tasks that were started
     /// before, so that tasks that are always ready do not hold them up.
-    pub(super) async fn start(&mut self, course: &mut Course) {
+    pub(super) async fn start(&mut self, course: &mut Course, running: &mut RunningTasks) {
         let pass = poll_fn(|cx| {
             let mut pending = Vec::new();
-            while let Some(key) = self.next_to_start(course, pending.len()) {
+            while let Some(key) = self.next_to_start(course) {
                 self.start_one(course, key, cx, &mut pending);
             }
             course.add_pending(pending);
             Poll::Ready(())
         });
         tokio::task::coop::unconstrained(pass).await;
+        course.settle(running);
         self.hold_states(course.stop.is_some());
-        if course.has_ended() && course.count() > 0 {
+        if course.has_ended() && !running.is_empty() {
             let executor = self.executor();
             poll_fn(|cx| {
-                poll_running(&executor, course, cx);
+                poll_running(&executor, course, running, cx);
                 Poll::Ready(())
             })
             .await;
         }
     }
 
-    /// The next activation that may start now. `pending` is the number of tasks that were just started and
-    /// are not yet in the course.
-    fn next_to_start(&mut self, course: &mut Course, pending: usize) -> Option<Key> {
+    /// The next activation that may start now.
+    fn next_to_start(&mut self, course: &mut Course) -> Option<Key> {
         loop {
             // An ended task keeps its slot until it is handled, unless it may be held until its turn.
             let held = self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some());
             let ended = if held { 0 } else { course.ended() };
-            let room = course.count() + pending + ended < self.runtime.max_concurrency
+            let room = course.count() + ended < self.runtime.max_concurrency
                 && self.listeners.events.as_deref().is_none_or(EventQueue::has_room);
             if course.stop.is_some() || !room {
                 return None;
@@ -99,7 +99,7 @@ impl Loop {
 
     /// Whether a static interrupt blocks an activation.
     fn is_held_by_interrupt(&self, key: Key) -> bool {
-        self.position.graph.breaks.is_some()
+        self.position.graph.rules.breaks.is_some()
             && self.activation(key).is_some_and(|one| one.is_held(&self.position.graph))
     }
 
@@ -216,7 +216,11 @@ impl Loop {
     }
 
     /// Stores the results of durable steps while tasks continue.
-    pub(super) async fn store_once(&mut self, course: &mut Course) -> Result<(), Error> {
+    pub(super) async fn store_once(
+        &mut self,
+        course: &mut Course,
+        running: &mut RunningTasks,
+    ) -> Result<(), Error> {
         let shared = Arc::clone(&self.runtime.shared);
         let new = shared.control.take_unstored();
         let mut writes = Vec::with_capacity(new.len());
@@ -230,7 +234,6 @@ impl Loop {
                 eager.flow.change(key);
             }
         }
-        let running = course.give_away();
         let stored = async {
             let _alone = shared.lock_head().await;
             match &mut self.records.journal {
@@ -238,9 +241,8 @@ impl Loop {
                 None => Ok(()),
             }
         };
-        let Some(mut running) = running else { return stored.await };
-        let (stored, ended) = await_while_running(&mut running, stored).await;
-        self.take_back(course, running, ended);
+        let (stored, ended) = running.beside(stored).await;
+        self.take_ended(course, running, ended);
         stored
     }
 
@@ -261,7 +263,7 @@ impl Loop {
 
     /// Announces the id of a task to events and to subgraph calls.
     fn announce_activation(&self, key: Key, activation: &Activation, request: crate::context::TaskRequest) {
-        if self.listeners.events.is_none() && !self.position.graph.has_graphs {
+        if self.listeners.events.is_none() && !self.position.graph.uses.graphs {
             return;
         }
         let Some(id) = self.activation_id(key) else { return };
@@ -287,8 +289,13 @@ impl Loop {
 }
 
 /// Takes the result of a running task, if one has ended.
-pub(super) fn poll_running(executor: &Executor<'_>, course: &mut Course, cx: &mut Context<'_>) -> bool {
-    let Poll::Ready(Some((request, result))) = course.poll_result(cx) else { return false };
+pub(super) fn poll_running(
+    executor: &Executor<'_>,
+    course: &mut Course,
+    running: &mut RunningTasks,
+    cx: &mut Context<'_>,
+) -> bool {
+    let Some((request, result)) = running.poll_end(cx) else { return false };
     executor.report(request, result, &mut Vec::new(), &mut course.ends());
     true
 }

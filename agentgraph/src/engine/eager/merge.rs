@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::engine::Loop;
 use crate::engine::activations::Activations;
 use crate::engine::flow::{Activation, Flow, Key, MergeEntry, NextCommit, Phase};
-use crate::engine::lifetimes::writes_ephemeral;
 use crate::engine::merge::{Arrival, Merge};
 use crate::engine::task_output::TaskOutput;
+use crate::engine::temporary_edits::stage_edits;
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::state::WriteKind;
@@ -54,7 +54,7 @@ impl Flow {
         }
         let timed = merge.settle_eager(self.normal == 0, again);
         let after =
-            core.breaks.as_ref().is_some_and(|breaks| breaks.after.get(actor as usize) == Some(&true));
+            core.rules.breaks.as_ref().is_some_and(|breaks| breaks.after.get(actor as usize) == Some(&true));
         self.make(core, merge.next, commit, actor, after.then_some(actor));
         self.note_writes(core.schema.channels().len(), &writes, commit.at, actor);
         self.unsaved.writes.append(&mut writes);
@@ -128,30 +128,20 @@ impl Loop {
             );
         }
         let mut done = [Some(done)];
-        let outputs = self.outputs_to_keep(|_| actor, &done)?;
-        self.stage_edits(|_, _| actor, &mut done);
+        let outputs = self.records.outputs_to_keep(&self.position.graph, |_| actor, &done)?;
+        stage_edits(&mut self.position.graph, |_| actor, &mut done);
         let [done] = done;
         let fallible = self.position.graph.exits(actor).fallible_routers;
-        let before = self.before_merge(fallible);
-        let update = done.as_ref().and_then(|done| done.update.as_ref());
-        let writes = self.position.graph.has_ephemeral
-            && update.is_some_and(|update| writes_ephemeral(&self.position.graph, update));
-        let merged = self.merge_into_flow(Some(key), actor, done, writes);
-        match merged {
-            Ok(()) => {
-                self.keep(outputs);
-                let skipped = self.position.eager.as_mut().and_then(|eager| eager.skipping.remove(&key));
-                self.buffers.skipped.extend(skipped);
-                self.apply_staged_edits();
-                Ok(())
-            }
-            Err(error) => {
-                self.position.graph.unstage();
-                self.position.frontier.clear();
-                self.undo_merge(before);
-                Err(error.at_node(self.position.graph.name(actor)))
-            }
-        }
+        let merged = self.merge_staged(fallible, outputs, |run| {
+            run.merge_into_flow(Some(key), actor, done)?;
+            let skipped = run.position.eager.as_mut().and_then(|eager| eager.skipping.remove(&key));
+            run.buffers.skipped.extend(skipped);
+            Ok(())
+        });
+        merged.map_err(|error| {
+            self.position.frontier.clear();
+            error.at_node(self.position.graph.name(actor))
+        })
     }
 
     pub(super) fn merge_into_flow(
@@ -159,35 +149,34 @@ impl Loop {
         ending: Option<Key>,
         actor: u32,
         done: Option<TaskOutput>,
-        writes_ephemeral: bool,
     ) -> Result<(), Error> {
         let again = self.take_turn();
         let merging = MergeSubject { ending, actor, commit: self.upcoming(), again: again.as_deref() };
         let is_due = std::mem::take(&mut self.buffers.is_due);
         let due = self.position.joins.next_due().filter(|_| is_due).unwrap_or(0);
-        let Some(mut eager) = self.position.eager.take() else { return Ok(()) };
-        if let Some(key) = ending {
+        if let (Some(key), Some(eager)) = (ending, &mut self.position.eager) {
+            // Before the state is changed, which else would be cloned for it.
             eager.states.remove(&key);
         }
-        let merged = self.begin_single_merge(writes_ephemeral).and_then(|(state, mut merge)| {
-            merge.now = merge.now.max(due);
-            eager.flow.merge(merge, state, done, &merging)
-        });
-        self.position.eager = Some(eager);
-        merged
+        self.begin_merge(done.as_ref().and_then(|done| done.update.as_ref()))?;
+        self.position.frontier.clear();
+        let (state, eager, mut merge) = self.parts_of_merge();
+        let Some(eager) = eager else { return Ok(()) };
+        merge.now = merge.now.max(due);
+        eager.flow.merge(merge, state, done, &merging)
     }
 
     /// Ends an activation without a result.
     pub(super) async fn end_without_result(&mut self, key: Key) -> Result<(), Error> {
         let actor = self.activation(key).map_or(0, |activation| activation.actor());
-        self.merge_into_flow(Some(key), actor, None, false)?;
+        self.merge_into_flow(Some(key), actor, None)?;
         self.position.merging = false;
         self.commit(Source::Loop, None).await
     }
 
     /// Fires the joins that are due, in a commit of their own.
     pub(super) async fn merge_due_joins(&mut self) -> Result<(), Error> {
-        self.merge_into_flow(None, self.position.graph.topology.start(), None, false)?;
+        self.merge_into_flow(None, self.position.graph.topology.start(), None)?;
         self.position.merging = false;
         self.commit(Source::Loop, None).await
     }

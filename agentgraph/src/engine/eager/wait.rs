@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use crate::engine::eager::course::{Course, Stop};
 use crate::engine::eager::execute::poll_running;
+use crate::engine::executor::Executor;
 use crate::engine::halt::{Cutoff, sleep};
+use crate::engine::running_tasks::RunningTasks;
 use crate::engine::{Loop, cut_off};
 use agentgraph_checkpoint::services::micros;
 
 impl Loop {
-    pub(super) async fn wait(&mut self, course: &mut Course) {
+    pub(super) async fn wait(&mut self, course: &mut Course, running: &mut RunningTasks) {
         let mut due = self.due_in().map(|due| sleep(&self.runtime.shared.services, due));
-        let mut halt = self.listeners.halt.take();
-        let executor = self.executor();
+        let (executor, halt) = Executor::of(&self.position, &mut self.listeners, &self.runtime);
+        let limit = halt.as_ref().and_then(|halt| halt.step_timeout()).unwrap_or_default();
         let happens = poll_fn(|cx| {
-            let changed = poll_running(&executor, course, cx) || poll_ending(course, cx);
+            let changed = poll_running(&executor, course, running, cx) || poll_ending(course, cx);
             if changed || executor.runtime.shared.control.has_unstored() {
                 return Poll::Ready(None);
             }
@@ -28,21 +30,19 @@ impl Loop {
                 None => Poll::Pending,
             }
         });
-        let happened = match &mut halt {
+        let happened = match halt {
             None => Ok(happens.await),
             Some(halt) => halt.until(happens).await,
         };
-        self.listeners.halt = halt;
         match happened {
             Ok(None) => {}
             Ok(Some(WaitEvent::Due)) => self.buffers.is_due = true,
             Ok(Some(WaitEvent::TooLong(index))) => {
-                let limit =
-                    self.listeners.halt.as_ref().and_then(|halt| halt.step_timeout()).unwrap_or_default();
                 self.cut_off(course, Cutoff::StepTimeout(limit), Some(index));
             }
             Err(cut) => self.cut_off(course, cut, None),
         }
+        course.settle(running);
     }
 
     fn cut_off(&self, course: &mut Course, cut: Cutoff, late: Option<u32>) {
@@ -54,7 +54,7 @@ impl Loop {
             (Cutoff::Stop(reason), Ok(_)) => Stop::Hard(reason),
             (Cutoff::StepTimeout(_), Ok(_)) => return,
         });
-        course.drop_unless(|_| false);
+        course.forget_unless(|_| false);
     }
 
     /// The time until the first join with a timeout is due; zero if it is due, `None` without such a join.
@@ -92,10 +92,10 @@ fn poll_limits(course: &mut Course, cx: &mut Context<'_>) -> Option<u32> {
     timer.as_mut().poll(cx).is_ready().then_some(*index)
 }
 
-/// Drops detached tasks whose waiting time is over. Returns whether there was one.
+/// Gives up detached tasks whose waiting time is over. Returns whether there was one.
 fn poll_ending(course: &mut Course, cx: &mut Context<'_>) -> bool {
     let Some(ending) = &mut course.ending else { return false };
     let Some(over) = ending.poll_over(cx) else { return false };
-    course.drop_unless(|started| started.awaited != Some(over));
+    course.forget_unless(|started| started.awaited != Some(over));
     true
 }

@@ -89,7 +89,7 @@ impl HostRunner {
             name: core.name(task.request.node),
             remote: node.is_some_and(|node| node.remote),
             is_retried: policies.is_some_and(|policies| !policies.retry.is_empty()),
-            in_superstep: core.discipline == Discipline::Superstep,
+            in_superstep: core.rules.discipline == Discipline::Superstep,
         };
         self.send_node(&core.schema, task, sent, || {
             let kept = task.shared.visible().kept;
@@ -241,7 +241,7 @@ impl SentTask {
             };
             let request = TaskRequest { attempt: call.attempt, ..self.request };
             let error = BoxError::from(OwnError(far_error(&failure).map_err(OwnError)?));
-            let sink = self.shared.sink.as_ref();
+            let sink = self.shared.audience.sink.as_ref();
             if let Some(sink) = sink.filter(|_| self.is_retried || next.is_some()) {
                 sink.attempt_failed(request, &error, next.map(|(wait, _)| wait));
             }

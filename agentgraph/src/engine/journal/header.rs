@@ -163,7 +163,7 @@ fn encode_memories(header: &mut HeaderWriter<'_>, memories: &Memories, repeat: R
 
 /// The part of a full that is constant for a graph.
 pub(super) fn constants(core: &GraphCore) -> &Pairs {
-    core.constants.get_or_init(|| constants_with(core, std::iter::empty()))
+    core.stored.constants.get_or_init(|| constants_with(core, std::iter::empty()))
 }
 
 /// [`constants`], with fields that come after the channels.
@@ -173,9 +173,9 @@ pub(super) fn constants_with<'a>(core: &'a GraphCore, carried: impl Iterator<Ite
     Pairs::of(|header| {
         let defaults = Header::default();
         header.value("fields", &fields);
-        header.value("fingerprint", &core.fingerprint);
-        header.value("discipline", core.discipline.name());
-        header.value("schema", &core.migrations.version);
+        header.value("fingerprint", &core.stored.fingerprint);
+        header.value("discipline", core.rules.discipline.name());
+        header.value("schema", &core.stored.migrations.version);
         header.value("fence", &defaults.fence);
         header.value("codec", &defaults.codec);
     })

@@ -7,7 +7,7 @@ use crate::engine::halt::Cutoff;
 use crate::engine::journal::Journal;
 use crate::engine::once::put_writes;
 use crate::engine::pass::{Pass, not_run, outputs, outputs_mut};
-use crate::engine::running_tasks::await_while_running;
+use crate::engine::running_tasks::RunningTasks;
 use crate::engine::step_results::sessions_write;
 use crate::engine::stored::once_write;
 use crate::engine::{Pause, cut_off};
@@ -20,15 +20,18 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     pub(super) async fn end(mut self, cut: Option<Cutoff>) -> Result<Pause, Error> {
         let late: Vec<String> =
             self.running.iter().map(|task| self.name(task.request.node).to_owned()).collect();
-        self.running.clear();
+        self.running = RunningTasks::default();
         self.report();
-        let over = cut.is_none() && self.failed.is_empty() && self.asked.is_empty() && self.stopped.is_none();
+        let over = cut.is_none()
+            && self.ended.failed.is_empty()
+            && self.ended.asked.is_empty()
+            && self.stopped.is_none();
         if over {
             return self.commit().await;
         }
         self.run.end_waiting().await?;
         self.store().await?;
-        let asked = std::mem::take(&mut self.asked);
+        let asked = std::mem::take(&mut self.ended.asked);
         match (self.take_failed(), cut) {
             (Some(error), _) => Err(error),
             (None, Some(cut)) => cut_off(cut, late.iter().map(String::as_str)),
@@ -41,7 +44,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 
     /// The first error, with the failures of all nodes in the order of declaration.
     fn take_failed(&mut self) -> Option<Error> {
-        let mut failed = std::mem::take(&mut self.failed);
+        let mut failed = std::mem::take(&mut self.ended.failed);
         let mut failures: Vec<_> =
             failed.iter().map(|(node, error)| (*node, self.failure_of(*node, error))).collect();
         failures.sort_by_key(|(node, _)| *node);
@@ -90,15 +93,15 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Stores finished results, unless commits are deferred, while running nodes continue. Returns whether
     /// any node ended meanwhile.
     pub(super) async fn store(&mut self) -> Result<bool, Error> {
-        self.must_store = false;
+        self.ended.must_store = false;
         if self.run.records.journal.as_ref().is_none_or(Journal::waits) {
             return Ok(false);
         }
         let control = &self.run.runtime.shared.control;
-        if self.writes.is_empty() && !control.has_unstored() {
+        if self.ended.writes.is_empty() && !control.has_unstored() {
             return Ok(false);
         }
-        let mut writes = std::mem::take(&mut self.writes);
+        let mut writes = std::mem::take(&mut self.ended.writes);
         if !writes.is_empty() {
             writes.extend(sessions_write(&self.run.runtime.shared.sessions)?);
         }
@@ -109,7 +112,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let shared = Arc::clone(&self.run.runtime.shared);
         let Some(journal) = self.run.records.journal.as_mut() else { return Ok(false) };
         let work = put_writes(journal, &shared.control, &writes, &once);
-        let (stored, ended) = await_while_running(&mut self.running, work).await;
+        let (stored, ended) = self.running.beside(work).await;
         stored?;
         let any = !ended.is_empty();
         for (request, result) in ended {

@@ -49,7 +49,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 match polled {
                     Ok(Ok(result)) => self.ended(request, result),
                     Ok(Err(future)) => {
-                        self.running.push(RunningTask { request, task: CatchPanic::of(future) });
+                        self.running.add([RunningTask { request, task: CatchPanic::of(future) }]);
                         Ok(())
                     }
                     Err(panicked) => self.ended(request, Err(panicked.into())),
@@ -64,8 +64,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 
     /// Gives a task what it asked and did in earlier calls.
     fn recall(&mut self, index: u32, node: u32) {
-        let asked = self.answers.remove(&node);
-        let once = if self.once.is_empty() { None } else { self.once.remove(&self.task_id(node)) };
+        let asked = self.earlier.answers.remove(&node);
+        let once =
+            if self.earlier.once.is_empty() { None } else { self.earlier.once.remove(&self.task_id(node)) };
         if asked.is_some() || once.is_some() {
             let control = &self.run.runtime.shared.control;
             control.recall(index, asked.unwrap_or_default(), once.unwrap_or_default());
@@ -93,12 +94,12 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     fn entry(&mut self, request: TaskRequest) -> Invocation<O, S> {
         let node = request.node;
         let pass = self.desk.pass();
-        match self.began_with.get(&node) {
+        match self.earlier.began_with.get(&node) {
             Some(sources) => self.sources.clone_from(sources),
             None => {
                 pass.plan.done_sources(node, &mut self.sources);
                 if self.run.records.journal.is_some() && pass.plan.is_lenient(node) {
-                    self.began_with.insert(node, self.sources.clone());
+                    self.earlier.began_with.insert(node, self.sources.clone());
                 }
             }
         }
@@ -153,7 +154,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let spans = self.run.listeners.spans.as_ref();
         let traced = spans.is_some();
         let call = || {
-            if entry.policies.is_none() && !traced && !task.shared.hears_messages {
+            if entry.policies.is_none() && !traced && !task.shared.audience.messages {
                 return entry.call.call_any(&task);
             }
             let view = Arc::new(AnyState::new(Arc::clone(&view)));

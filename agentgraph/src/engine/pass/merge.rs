@@ -80,7 +80,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                     let node = self.name(request.node);
                     let sources = self.sources_asked_with(request.node);
                     let writes = refusal_writes(task, node, &refusal, sources.as_ref())?;
-                    self.writes.extend(writes);
+                    self.ended.writes.extend(writes);
                 }
                 let error = bad_answer_to(task, &refusal).at_node(self.name(request.node));
                 self.fail(request, error);
@@ -88,7 +88,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             NoOutput::Failed(error) | NoOutput::Inside(ChildPause::Broken(error)) => {
                 if self.run.records.journal.is_some() {
                     let failure = self.failure_of(request.node, &error);
-                    self.writes.push(error_write(self.task_id(request.node), &failure)?);
+                    self.ended.writes.push(error_write(self.task_id(request.node), &failure)?);
                 }
                 self.fail(request, error);
             }
@@ -100,7 +100,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
 
     fn fail(&mut self, request: TaskRequest, error: Error) {
         self.announce_end(request, || TaskEnd::Failed(error.code(), error.message().to_owned()));
-        self.failed.push((request.node, error));
+        self.ended.failed.push((request.node, error));
     }
 
     fn ask(&mut self, request: TaskRequest, asks: NewQuestions) -> Result<(), Error> {
@@ -109,21 +109,21 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if self.run.records.journal.is_some() {
             let sources = self.sources_asked_with(request.node);
             let writes = asks_writes(task, &node, &asks, sources.as_ref())?;
-            self.writes.extend(writes);
-            if self.had_error.remove(&task) {
-                self.writes.push(no_error(task));
+            self.ended.writes.extend(writes);
+            if self.earlier.had_error.remove(&task) {
+                self.ended.writes.push(no_error(task));
             }
         }
-        let at = self.asked.partition_point(|(other, _)| *other < request.node);
+        let at = self.ended.asked.partition_point(|(other, _)| *other < request.node);
         let asked = asks.requests.into_iter();
         let asked = asked.map(|asked| (request.node, Interrupt::of_request(task, node.clone(), asked)));
-        self.asked.splice(at..at, asked);
+        self.ended.asked.splice(at..at, asked);
         Ok(())
     }
 
     /// The sources of a node when it asked, if other sources could be done when it runs again.
     fn sources_asked_with(&self, node: u32) -> Option<Vec<String>> {
-        let began_with = self.began_with.get(&node)?;
+        let began_with = self.earlier.began_with.get(&node)?;
         Some(began_with.iter().map(|node| self.name(*node).to_owned()).collect())
     }
 
@@ -138,8 +138,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if let Some(spans) = &self.run.listeners.spans {
             spans.end_task(request.index, Ok("done"));
         }
-        if !self.began_with.is_empty() {
-            self.began_with.remove(&node);
+        if !self.earlier.began_with.is_empty() {
+            self.earlier.began_with.remove(&node);
         }
         let (edits, dropped) = self.settle(request);
         let skipped = output.is_none();
@@ -150,14 +150,14 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             }
             outputs.finish(node);
             self.desk.pass().plan.finish(node);
-            self.done = self.done.saturating_add(1);
+            self.ended.done = self.ended.done.saturating_add(1);
             self.run.position.merged += 1;
             return Ok(());
         }
         let output = output.map(Arc::new);
         if self.run.records.journal.is_some() {
             let write = self.record(request, output.as_ref(), edits, dropped)?;
-            self.writes.push(write);
+            self.ended.writes.push(write);
         }
         self.announce(request, output.as_ref(), skipped);
         self.keep(node, output)?;
@@ -209,7 +209,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     ) -> Result<PendingWrite, Error> {
         let name = self.name(request.node);
         let mut step = StoredStep {
-            version: self.run.position.graph.migrations.version,
+            version: self.run.position.graph.stored.migrations.version,
             update: None,
             targets: Vec::new(),
             replaces_edges: false,
@@ -217,7 +217,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             memories: StoredMemories::new(),
             stuck: Vec::new(),
             kinds: Vec::new(),
-            turn: Some(StoredTurn { node: name.to_owned(), place: self.done, edits, dropped }),
+            turn: Some(StoredTurn { node: name.to_owned(), place: self.ended.done, edits, dropped }),
         };
         if let (Some(output), Some(journal)) = (output, &self.run.records.journal) {
             let update = OutputsUpdate::output(name.into(), Arc::clone(output));
@@ -249,9 +249,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
         let mut pass = self.desk.pass();
         pass.plan.finish(node);
-        self.must_store |= self.run.records.journal.is_some() && pass.plan.has_next();
+        self.ended.must_store |= self.run.records.journal.is_some() && pass.plan.has_next();
         drop(pass);
-        self.done = self.done.saturating_add(1);
+        self.ended.done = self.ended.done.saturating_add(1);
         Ok(())
     }
 

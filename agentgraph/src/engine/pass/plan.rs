@@ -119,7 +119,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 let turn = step.turn.ok_or_else(|| self.not_of_a_pass())?;
                 done.push((turn, result.clone()));
             } else {
-                self.had_error.extend(left.error.is_some().then_some(task));
+                self.earlier.had_error.extend(left.error.is_some().then_some(task));
                 open.push((task, left));
             }
         }
@@ -138,21 +138,21 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             if let Some(dropped) = turn.dropped {
                 outputs_mut::<O, S>(&mut self.run.position.state).report.dropped.push(dropped.into());
             }
-            self.done = turn.place;
+            self.ended.done = turn.place;
             let update = self.stored_update(&result)?;
             self.keep(node, update.and_then(|mut update| update.outputs.pop()).map(|(_, output)| output))?;
         }
         for (task, left) in open {
             let once = left.once();
             if !once.is_empty() {
-                self.once.insert(task, once);
+                self.earlier.once.insert(task, once);
             }
             let Some((_, request)) = left.requests.first() else { continue };
             if let Some(node) = again.asked(&request.node)? {
                 self.take_open(task, node, left);
             }
         }
-        self.asked.sort_by_key(|(node, _)| *node);
+        self.ended.asked.sort_by_key(|(node, _)| *node);
         again.end()
     }
 
@@ -161,12 +161,13 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if left.waits() {
             let name = self.name(node).to_owned();
             let asked = left.asks().requests.into_iter();
-            self.asked
+            self.ended
+                .asked
                 .extend(asked.map(|request| (node, Interrupt::of_request(task, name.clone(), request))));
             return;
         }
-        self.began_with.insert(node, self.sources_of(node, &left));
-        self.answers.insert(node, left.asked());
+        self.earlier.began_with.insert(node, self.sources_of(node, &left));
+        self.earlier.answers.insert(node, left.asked());
         self.desk.pass().plan.start_again(node);
     }
 

@@ -13,7 +13,7 @@ impl Loop {
         if self.position.frontier.is_empty() {
             return Some(Pause::Finished);
         }
-        if self.position.graph.breaks.is_some()
+        if self.position.graph.rules.breaks.is_some()
             && let Some(pause) = self.break_before()
         {
             return Some(pause);
@@ -29,7 +29,7 @@ impl Loop {
 
     pub(super) fn break_before(&mut self) -> Option<Pause> {
         let past = std::mem::take(&mut self.inheritance.past_breaks);
-        let breaks = self.position.graph.breaks.as_ref().filter(|_| !past)?;
+        let breaks = self.position.graph.rules.breaks.as_ref().filter(|_| !past)?;
         let stops =
             self.position.frontier.nodes().filter(|node| breaks.before.get(*node as usize) == Some(&true));
         self.static_interrupts(stops, InterruptKind::Before)
@@ -37,7 +37,7 @@ impl Loop {
 
     /// `ended` are the nodes of the merged superstep; the frontier is the next one.
     pub(super) fn break_after(&self, ended: &[u32]) -> Option<Pause> {
-        let breaks = self.position.graph.breaks.as_ref()?;
+        let breaks = self.position.graph.rules.breaks.as_ref()?;
         let stops = ended.iter().copied().filter(|node| breaks.after.get(*node as usize) == Some(&true));
         if self.position.frontier.is_empty() {
             return None;

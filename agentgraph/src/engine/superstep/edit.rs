@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 
 use crate::engine::Loop;
-use crate::engine::actors::{Actors, Handover, handled};
+use crate::engine::actors::{Handover, handled};
 use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::journal::Journal;
 use crate::engine::left_over::EditedTasks;
-use crate::engine::lifetimes::begin_merge;
 use crate::engine::load::{finished_step, proposed, stuck_in};
 use crate::engine::step_results::id_of;
 use crate::engine::stored::{CALL, OF_RUN, memories_of, to_bytes};
@@ -77,17 +76,13 @@ impl Loop {
             handled.extend(task.handled.map(|by| Handover { index, ..by }));
             done.push(Some(task.done));
         }
-        self.buffers.next.deferred = std::mem::take(&mut self.position.frontier.deferred);
-        begin_merge(
-            &self.position.graph,
-            &mut self.position.state,
-            &mut self.records.journal,
-            &mut self.buffers.ephemeral,
-            true,
-        )?;
-        let actors = Actors { frontier: &acting, handled: &handled };
-        self.merge_as(actors, &mut done)?;
-        self.position.frontier = std::mem::take(&mut self.buffers.next);
+        acting.deferred = std::mem::take(&mut self.position.frontier.deferred);
+        self.position.frontier = acting;
+        self.buffers.ends.handled = handled;
+        self.buffers.ends.done = done;
+        // An edit does not stop at static interrupts.
+        self.merge_several()?;
+        self.position.merging = false;
         self.commit(Source::Update, None).await
     }
 
@@ -144,7 +139,7 @@ impl Loop {
     /// Lets tasks that have called subgraphs continue these calls under their new ids.
     fn calls_under_new_ids(&self, old: StepPlace<'_>, new: StepPlace<'_>) -> Vec<PendingWrite> {
         let handled = &self.buffers.ends.handled[..];
-        let tasks = 0..if self.position.graph.has_graphs { self.position.frontier.len() } else { 0 };
+        let tasks = 0..if self.position.graph.uses.graphs { self.position.frontier.len() } else { 0 };
         let calls = tasks.filter_map(|index| {
             self.memory_of(self.actors().node(index))?;
             let old = id_of(&self.position.graph, old, &self.position.frontier, handled, index as u32);

@@ -1,23 +1,22 @@
-//! Supersteps of one task each, in a run without listeners and store: many of them in one poll of the shell.
+//! Supersteps of ready tasks, in a run without listeners and store: many of them in one poll of the shell.
 //!
-//! [`Loop::is_express`] checks once everything that cannot change during the run. A task that is pending or
-//! returns anything but an update goes back to the general loop, which handles all cases; so every decision
-//! there is the same as here.
+//! [`Loop::express_way`] checks once everything that cannot change during the run. A superstep with a task
+//! that is pending or returns anything but an update goes back to the general loop, which handles all cases;
+//! so every decision there is the same as here.
 
 use std::sync::Arc;
 use std::task::Context;
 
 use crate::engine::Loop;
-use crate::engine::express::{ExpressExit, ExpressParts};
+use crate::engine::express::{Express, ExpressParts};
 use crate::engine::merge::Merge;
 use crate::engine::recorder::Recorder;
-use crate::engine::superstep::Progress;
+use crate::engine::superstep::Planned;
 use crate::error::Error;
-use crate::policy::CatchPanic;
 
 impl Loop {
-    /// Whether a superstep of one task has nothing to check but the task.
-    pub(super) fn is_express(&self) -> bool {
+    /// What runs supersteps of ready tasks, if there is nothing to check but the tasks.
+    pub(super) fn express_way(&self) -> Option<Arc<dyn Express>> {
         let watched = self.listeners.events.is_some()
             || self.listeners.spans.is_some()
             || self.listeners.halt.is_some()
@@ -26,15 +25,20 @@ impl Loop {
             || self.records.trace.is_some()
             || self.runtime.shared.outer.is_some();
         let core = &self.position.graph;
-        let special = core.breaks.is_some() || core.has_graphs || core.has_ephemeral;
+        let special = core.rules.breaks.is_some() || core.uses.graphs || core.uses.ephemeral;
         let late = core.topology.times_joins || !core.topology.deferred.is_empty();
-        let far = self.runtime.runner.as_host().is_some() || self.express.is_none();
-        !(watched || kept || special || late || far)
+        let far = self.runtime.runner.as_host().is_some();
+        let express = self.express.as_ref().filter(|_| !(watched || kept || special || late || far));
+        express.map(Arc::clone)
     }
 
-    /// Continues as long as each superstep is one task that is ready and returns an update.
-    pub(super) fn express(&mut self, cx: &mut Context<'_>) -> Result<Progress, Error> {
-        let Some(express) = self.express.clone() else { return Ok(Progress::Boundary) };
+    /// Continues as long as all tasks of each superstep are ready and return updates. Returns the first
+    /// superstep in which one is not; `None` between two supersteps.
+    pub(super) fn go_express(
+        &mut self,
+        express: &dyn Express,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Planned>, Error> {
         let position = &mut self.position;
         let merge = Merge {
             core: &position.graph,
@@ -50,14 +54,12 @@ impl Loop {
             // Copies at most the box around the state. The shell clones the state itself, if a snapshot still
             // holds it.
             state: Arc::make_mut(&mut position.state),
+            uses: &mut self.buffers.uses,
+            max_concurrency: self.runtime.max_concurrency,
             shared: &self.runtime.shared,
             step: &mut position.step,
             merged: &mut position.merged,
         };
-        match express.run(parts, cx)? {
-            ExpressExit::Boundary => Ok(Progress::Boundary),
-            ExpressExit::Pending(node, task) => Ok(Progress::Pending(node, CatchPanic::of(task))),
-            ExpressExit::Ended(node, result) => self.end_single(node, result),
-        }
+        Ok(express.run(parts, cx)?.map(Planned::Begun))
     }
 }

@@ -1,20 +1,54 @@
-//! Selecting the tasks of a superstep to run: those that are not finished, waiting or skipped.
+//! Planning a superstep: whether there is one, and which of its tasks run, since they are not finished,
+//! waiting or skipped.
 
 use std::sync::Arc;
+use std::task::Context;
 
 use crate::context::TaskRequest;
 use crate::engine::Loop;
 use crate::engine::actors::{Handover, handled};
 use crate::engine::executor::NoOutput;
+use crate::engine::express::{Begun, Express};
 use crate::engine::load::{finished_step, proposed, stuck_in};
 use crate::engine::step_results::id_of;
 use crate::engine::stored::memories_of;
+use crate::engine::superstep::Planned;
 use crate::engine::task_id::StepPlace;
 use crate::engine::task_output::resolve;
 use crate::error::Error;
 use agentgraph_checkpoint::RunId;
 
 impl Loop {
+    /// Plans the next superstep, after all that go the express way.
+    #[inline]
+    pub(super) fn plan(
+        &mut self,
+        express: Option<&dyn Express>,
+        cx: &mut Context<'_>,
+    ) -> Result<Planned, Error> {
+        if let Some(express) =
+            express.filter(|_| !self.position.graph.is_edited() && self.has_only_new_tasks())
+            && let Some(planned) = self.go_express(express, cx)?
+        {
+            return Ok(planned);
+        }
+        if let Some(pause) = self.boundary() {
+            return Ok(Planned::Over(Box::new(pause)));
+        }
+        self.begin_step();
+        if self.position.frontier.len() != 1 || !self.has_only_new_tasks() {
+            return Ok(Planned::Several);
+        }
+        let (node, _) = self.position.frontier.task(0);
+        Ok(Planned::Begun(Begun::Only(node, self.start_only(node, cx))))
+    }
+
+    /// Whether no task of the next superstep has remains of an earlier call or is skipped.
+    #[inline]
+    fn has_only_new_tasks(&self) -> bool {
+        self.inheritance.left_over.is_empty() && self.buffers.ends.handled.is_empty() && !self.skips_some()
+    }
+
     /// Applies the remains of earlier calls, and returns the tasks to run: those that are neither finished
     /// nor waiting for an answer. `None` means all tasks.
     pub(super) fn take_left_over(&mut self) -> Result<Option<Vec<u32>>, Error> {

@@ -229,11 +229,11 @@ impl<S: StoredState> HostedGraph for CompiledGraph<S> {
     }
 
     fn has_secrets(&self) -> bool {
-        !self.any.core.secrets.is_empty()
+        !self.any.core.about.secrets.is_empty()
     }
 
     fn durable_nodes(&self) -> &[String] {
-        &self.any.core.durable_nodes
+        &self.any.core.about.durable_nodes
     }
 
     fn checkpointer(&self) -> Option<Arc<dyn Checkpointer>> {

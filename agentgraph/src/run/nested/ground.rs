@@ -92,7 +92,7 @@ impl ChildCall<'_> {
         let core = &self.callee.graph.core;
         let restored = restore(core, persistence, place, &replayed)?;
         let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
-        restored.check(core.unknown_fields.keeps, place)?;
+        restored.check(core.stored.unknown_fields.keeps, place)?;
         check_kept_states(core, place, &replayed.header.eager.kept)?;
         check_results(core, &self.callee.codec, place, &left.tasks)?;
         Ok(FoundRun { replayed, restored, left, writes: tail.writes })
