@@ -21,6 +21,7 @@ use crate::client::{ContextMetadata, Experiment, ExperimentName};
 pub use crate::nodes::confirmation_handler::{Approval, Confirmation};
 pub use crate::plan::PlanRun;
 pub use crate::reply::ConfirmKind;
+pub use crate::restores::RestoreDue;
 pub use log::{LogEntry, LogStatus};
 pub use pending::{IncompleteAction, Params, Pending, PendingSummary};
 pub use turn::{Analysis, DroppedAction, ErrorClass, Intent, PresetReply, ResponseKind, TurnError};
@@ -44,6 +45,9 @@ pub struct ConversationState {
     pub approved: Option<Approval>,
     /// The plan that is running, step by step.
     pub plan: Option<PlanRun>,
+    /// The statuses that plans could not restore. Each turn tries again.
+    #[serde(default)]
+    pub restores: Vec<RestoreDue>,
     /// The last turn that was cut off. Its plan ends early.
     #[reduce(with = latest)]
     #[serde(default)]
@@ -117,6 +121,14 @@ impl ConversationState {
     pub(crate) fn has_plan(&self) -> bool {
         self.plan.is_some()
             || self.approved.as_ref().is_some_and(|approved| approved.proposal().plan.is_some())
+    }
+
+    /// The experiment whose status this conversation has to restore, if any.
+    pub fn owes_a_restore(&self) -> Option<&str> {
+        let due = self.restores.first().map(|due| &due.experiment);
+        let plan = || self.plan.as_ref().filter(|run| run.first_status().is_some());
+        let about = due.or_else(|| plan()?.approved().proposal().about.as_ref());
+        about.map(|about| about.name.as_str())
     }
 
     /// The actions that this turn executed.

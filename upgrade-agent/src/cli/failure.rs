@@ -50,6 +50,11 @@ pub(super) enum Failure {
         suggestion(near)
     )]
     NoThread { name: String, near: Option<String> },
+    #[error(
+        "E_RESTORE_DUE: conversation {name} has to restore the status of experiment '{experiment}' first: go on with it, or \
+         say there: give up the restore"
+    )]
+    OwesRestore { name: String, experiment: String },
     #[error("E_SYSTEM: {0}")]
     System(#[from] std::io::Error),
 }

@@ -7,7 +7,20 @@ use crate::state::{ErrorClass, PresetReply, ResponseKind, TurnError};
 
 pub(crate) fn of_model(error: &ModelError, node: &str) -> TurnError {
     let class = if error.is_auth() { ErrorClass::Auth } else { ErrorClass::Api };
-    TurnError { class, message: error.to_string(), node: node.to_owned() }
+    TurnError { class, message: program_words(&error.to_string()), node: node.to_owned() }
+}
+
+/// The message of the model's library with the program's options for the methods that it names.
+fn program_words(message: &str) -> String {
+    const OPTIONS: &[(&str, &str)] = &[
+        ("`idle_timeout(..)`", "--model-timeout"),
+        ("`timeout(..)`", "--model-timeout"),
+        ("`.allow_plain_http()`", "--allow-plain-http"),
+        ("`api_key(..)`", "the variable of its key"),
+        ("`.api_key(..)` or ", ""),
+        ("`.temperature(..)`", "--temperature"),
+    ];
+    OPTIONS.iter().fold(message.to_owned(), |text, (method, option)| text.replace(method, option))
 }
 
 pub(crate) fn of_server(error: &ClientError, node: &str) -> TurnError {

@@ -16,6 +16,7 @@ use crate::agent::Settings;
 use crate::client::UpgradeClient;
 use crate::prompts;
 use crate::reply::{is_cancel, is_no};
+use crate::restores;
 use crate::state::{
     CachedValue, ConversationState, ConversationStateUpdate, Pending, PresetReply, ResponseKind,
 };
@@ -48,6 +49,8 @@ pub(crate) async fn run(
             .errors([error]);
     }
     let outcome = conclusion::conclude(&desk, &state, &settings, ctx.node()).await;
+    let shown = outcome.experiments(&desk);
+    let update = update.notes(restores::elsewhere(&ctx, &shown).await);
     outcome.write(keep(update, desk.clear(), state.turns), &state)
 }
 

@@ -34,6 +34,8 @@ enum GatheringEnd {
     /// Facts only.
     Facts,
     Errors(Vec<TurnError>),
+    /// Look-ups that found nothing. What was asked before stays open.
+    Misses(Vec<TurnError>),
     Ask(IncompleteAction),
     /// Part of the message was not understood, and the pending action stays pending.
     LeftOver(String),
@@ -47,6 +49,14 @@ impl Outcome {
         Outcome { end, left: None, left_over: None, about }
     }
 
+    /// The ids of the experiments that the turn is about.
+    pub(super) fn experiments(&self, desk: &Desk) -> Vec<String> {
+        let notes = desk.notes();
+        let listed = notes.experiments.iter().flatten().map(|one| &one.id);
+        let seen = notes.seen.iter().chain(&self.about).map(|about| &about.id);
+        listed.chain(seen).cloned().collect()
+    }
+
     pub(super) fn write(
         self,
         update: ConversationStateUpdate,
@@ -57,6 +67,13 @@ impl Outcome {
             GatheringEnd::Facts => update,
             GatheringEnd::Errors(errors) => {
                 update.preset(Some(failure::preset(&errors))).errors(errors).pending(Pending::Nothing)
+            }
+            GatheringEnd::Misses(errors) => {
+                let mut preset = failure::preset(&errors);
+                if let Pending::Missing(missing) = &state.pending {
+                    preset.text = format!("{}\n\n{}", preset.text, missing.question);
+                }
+                update.preset(Some(preset)).errors(errors).suggested(options(&state.pending))
             }
             GatheringEnd::Ask(missing) => update
                 .preset(Some(PresetReply::new(ResponseKind::Question, missing.question.clone())))
@@ -73,11 +90,16 @@ impl Outcome {
                     .preset(Some(PresetReply::new(ResponseKind::Clarification, words)))
                     .pending(Pending::Nothing),
             },
-            GatheringEnd::Balance(entry, report) => update
-                .preset(Some(PresetReply::new(ResponseKind::Answer, entry.summary.clone())))
-                .balance(Some(*report))
-                .execution_log([*entry])
-                .pending(Pending::Nothing),
+            GatheringEnd::Balance(entry, report) => {
+                let preset = PresetReply::new(ResponseKind::Answer, entry.summary.clone());
+                let update = update.preset(Some(preset)).balance(Some(*report)).execution_log([*entry]);
+                // It was computed, so an open confirmation is not affected.
+                if matches!(state.pending, Pending::Confirm(_)) {
+                    update
+                } else {
+                    update.pending(Pending::Nothing)
+                }
+            }
             GatheringEnd::Propose(proposal) => update.proposal(Some(*proposal)).pending(Pending::Nothing),
         };
         if let Some(left) = self.left {
@@ -91,6 +113,14 @@ impl Outcome {
             update = update.last_experiment(self.about);
         }
         update
+    }
+}
+
+/// The suggested answers to an open question for parameters.
+fn options(pending: &Pending) -> Vec<String> {
+    match pending {
+        Pending::Missing(missing) => missing.options.clone(),
+        _ => Vec::new(),
     }
 }
 
@@ -116,10 +146,12 @@ pub(super) async fn conclude(
         (notes.draft.clone(), notes.errors.clone(), notes.misses.clone(), notes.seen.clone())
     };
     let about = single_experiment(seen);
-    let noted = if noted.is_empty() && found_nothing(desk, &draft) { misses } else { noted };
+    let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
     if !noted.is_empty() {
-        let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
         return Outcome::of_end(GatheringEnd::Errors(noted.into_iter().map(error).collect()), about);
+    }
+    if !misses.is_empty() && found_nothing(desk, &draft) {
+        return Outcome::of_end(GatheringEnd::Misses(misses.into_iter().map(error).collect()), about);
     }
     let left_over = draft.left_over().map(str::to_owned);
     if let Some(words) = left_over.clone().filter(|_| draft.missing().is_empty()) {
