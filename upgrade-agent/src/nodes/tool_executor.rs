@@ -133,7 +133,13 @@ fn success_summary(action: &Action, name: &str, detail: &str) -> String {
         Action::CreateExperiment(create) => {
             format!("Experiment '{name}' was created in context '{}' ({detail}).", create.context)
         }
-        Action::UpdateExperiment(_) => format!("Experiment '{name}' was updated."),
+        Action::UpdateExperiment(update) => {
+            let changes = actions::changes(update)
+                .iter()
+                .map(|line| format!("\n{}", actions::on_one_line(line)))
+                .collect::<String>();
+            format!("Experiment '{name}' was updated:{changes}")
+        }
         Action::UpdateExperimentStatus(to) => {
             format!("The status of experiment '{name}' is now {}. {}", to.status, actions::effect(&to.status))
         }

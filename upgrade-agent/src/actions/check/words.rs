@@ -1,9 +1,10 @@
 //! Sentences of several checks, with the word that may be meant.
 
+use super::Problems;
 use crate::actions::decode::nearest;
 use crate::actions::display::{display, display_list};
 
-pub(super) fn check_twice(what: &str, all: &[&str], found: &mut Vec<String>) {
+pub(super) fn check_twice(what: &str, all: &[&str], found: &mut Problems) {
     for (at, one) in all.iter().enumerate() {
         if all[..at].contains(one) {
             found.push(format!("the {what} `{}` is there twice", display(one)));
@@ -11,7 +12,7 @@ pub(super) fn check_twice(what: &str, all: &[&str], found: &mut Vec<String>) {
     }
 }
 
-pub(super) fn check_known(what: &str, word: &str, known: &[&str], place: &str, found: &mut Vec<String>) {
+pub(super) fn check_known(what: &str, word: &str, known: &[&str], place: &str, found: &mut Problems) {
     if known.contains(&word) {
         return;
     }

@@ -1,10 +1,14 @@
 //! Turns the notes of a gathering into an outcome.
 
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
 use super::facts::ServerFacts;
 use super::question::Question;
 use crate::actions::{
-    self, Action, ActionKind, BalanceMode, DecodeError, DesignSnapshot, ExperimentRef, Facts, Proposal,
-    TestConditionBalance,
+    self, Action, ActionKind, BalanceMode, DecodeError, DesignSnapshot, ExperimentRef, Facts, Problem,
+    Proposal, TestConditionBalance,
 };
 use crate::agent::Settings;
 use crate::balance::{self, BalanceReport};
@@ -17,7 +21,7 @@ use crate::state::{
     ConversationState, ConversationStateUpdate, ErrorClass, IncompleteAction, LogEntry, LogStatus, Params,
     Pending, PresetReply, ResponseKind, TurnError,
 };
-use crate::tools::{AbandonedAction, Desk, Draft};
+use crate::tools::{AbandonedAction, Desk, Draft, Gathered};
 
 /// The outcome of a gathering.
 pub(super) struct Outcome {
@@ -34,9 +38,11 @@ enum GatheringEnd {
     /// Facts only.
     Facts,
     Errors(Vec<TurnError>),
-    /// Look-ups that found nothing. What was asked before stays open.
-    Misses(Vec<TurnError>),
+    /// Errors that do not concern what was asked before, which stays open.
+    Passing(Vec<TurnError>),
     Ask(IncompleteAction),
+    /// Values that cannot be taken. They are asked for again, and the others are kept.
+    AskAgain(IncompleteAction, Vec<TurnError>),
     /// Part of the message was not understood, and the pending action stays pending.
     LeftOver(String),
     Propose(Box<Proposal>),
@@ -68,7 +74,7 @@ impl Outcome {
             GatheringEnd::Errors(errors) => {
                 update.preset(Some(failure::preset(&errors))).errors(errors).pending(Pending::Nothing)
             }
-            GatheringEnd::Misses(errors) => {
+            GatheringEnd::Passing(errors) => {
                 let mut preset = failure::preset(&errors);
                 if let Pending::Missing(missing) = &state.pending {
                     preset.text = format!("{}\n\n{}", preset.text, missing.question);
@@ -79,6 +85,14 @@ impl Outcome {
                 .preset(Some(PresetReply::new(ResponseKind::Question, missing.question.clone())))
                 .suggested(missing.options.clone())
                 .pending(Pending::Missing(missing)),
+            GatheringEnd::AskAgain(missing, errors) => {
+                let text = format!("{}\n\n{}", failure::preset(&errors).text, missing.question);
+                update
+                    .preset(Some(PresetReply::new(ResponseKind::Question, text)))
+                    .errors(errors)
+                    .suggested(missing.options.clone())
+                    .pending(Pending::Missing(missing))
+            }
             GatheringEnd::LeftOver(words) => match &state.pending {
                 Pending::Missing(missing) => update
                     .preset(Some(PresetReply::new(
@@ -141,17 +155,15 @@ pub(super) async fn conclude(
     settings: &Settings,
     node: &str,
 ) -> Outcome {
-    let (draft, noted, misses, seen) = {
-        let notes = desk.notes();
-        (notes.draft.clone(), notes.errors.clone(), notes.misses.clone(), notes.seen.clone())
-    };
+    let Gathered { draft, errors: noted, failures, misses, seen, .. } = desk.notes().clone();
     let about = single_experiment(seen);
     let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
     if !noted.is_empty() {
         return Outcome::of_end(GatheringEnd::Errors(noted.into_iter().map(error).collect()), about);
     }
-    if !misses.is_empty() && found_nothing(desk, &draft) {
-        return Outcome::of_end(GatheringEnd::Misses(misses.into_iter().map(error).collect()), about);
+    let passing = if failures.is_empty() && found_nothing(desk, &draft) { misses } else { failures };
+    if !passing.is_empty() {
+        return Outcome::of_end(GatheringEnd::Passing(passing.into_iter().map(error).collect()), about);
     }
     let left_over = draft.left_over().map(str::to_owned);
     if let Some(words) = left_over.clone().filter(|_| draft.missing().is_empty()) {
@@ -170,8 +182,17 @@ pub(super) async fn conclude(
             };
             Outcome { end, left, left_over, about }
         }
-        Err(trouble) => {
-            Outcome { left, ..Outcome::of_end(GatheringEnd::Errors(trouble.errors(node)), about) }
+        Err(fault) => {
+            let again = ask_again(desk, state, &draft, &fault).await;
+            let errors = fault.errors(node);
+            let end = match again {
+                Some(missing) => GatheringEnd::AskAgain(missing, errors),
+                None if left.is_none() && matches!(state.pending, Pending::Missing(_)) => {
+                    GatheringEnd::Passing(errors)
+                }
+                None => GatheringEnd::Errors(errors),
+            };
+            Outcome { left, ..Outcome::of_end(end, about) }
         }
     }
 }
@@ -193,7 +214,7 @@ fn single_experiment(mut seen: Vec<ExperimentRef>) -> Option<ExperimentRef> {
 enum ProposalFault {
     Server(ClientError),
     NotFound(String),
-    Invalid(Vec<String>),
+    Invalid(Vec<Problem>),
 }
 
 impl From<ClientError> for ProposalFault {
@@ -203,13 +224,17 @@ impl From<ClientError> for ProposalFault {
 }
 
 impl ProposalFault {
+    fn of(parameter: Option<&'static str>, texts: impl IntoIterator<Item = String>) -> Self {
+        ProposalFault::Invalid(texts.into_iter().map(|text| Problem { parameter, text }).collect())
+    }
+
     fn errors(self, node: &str) -> Vec<TurnError> {
         let error = |class, message| TurnError { class, message, node: node.to_owned() };
         match self {
             ProposalFault::Server(failed) => vec![failure::of_server(&failed, node)],
             ProposalFault::NotFound(message) => vec![error(ErrorClass::NotFound, message)],
             ProposalFault::Invalid(problems) => {
-                problems.into_iter().map(|message| error(ErrorClass::Validation, message)).collect()
+                problems.into_iter().map(|problem| error(ErrorClass::Validation, problem.text)).collect()
             }
         }
     }
@@ -226,7 +251,7 @@ async fn prepare(
     let missing = draft.missing();
     if let Some(kind) = kind {
         match actions::decode(kind, &params) {
-            Err(DecodeError::Invalid(problems)) => return Err(ProposalFault::Invalid(problems)),
+            Err(DecodeError::Invalid(problems)) => return Err(ProposalFault::of(None, problems)),
             Ok(action) if missing.is_empty() => {
                 return propose(desk, state, action, settings).await;
             }
@@ -235,6 +260,7 @@ async fn prepare(
     }
     check_context(desk, &params).await?;
     check_any(desk, &missing).await?;
+    check_given(desk, kind, &params, &missing).await?;
     let question = Question::about(desk, state, kind, &params, &missing).await;
     let Question { text, options } = question;
     Ok(GatheringEnd::Ask(IncompleteAction { action: kind, params, missing, question: text, options }))
@@ -242,14 +268,12 @@ async fn prepare(
 
 /// An unknown context is reported before parameters that depend on it.
 async fn check_context(desk: &Desk, params: &Params) -> Result<(), ProposalFault> {
-    let Some(name) =
-        params.get("context").and_then(serde_json::Value::as_str).filter(|name| !name.is_empty())
-    else {
+    let Some(name) = params.get("context").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
         return Ok(());
     };
     let contexts = desk.contexts().await?;
     match actions::unknown_context(name, &contexts) {
-        Some(problem) => Err(ProposalFault::Invalid(vec![problem])),
+        Some(problem) => Err(ProposalFault::of(Some("context"), [problem])),
         None => Ok(()),
     }
 }
@@ -263,6 +287,56 @@ async fn check_any(desk: &Desk, missing: &[String]) -> Result<(), ProposalFault>
     } else {
         Ok(())
     }
+}
+
+/// The given part of a new experiment is checked at once, so that a wrong value is asked for again first.
+async fn check_given(
+    desk: &Desk,
+    kind: Option<ActionKind>,
+    params: &Params,
+    missing: &[String],
+) -> Result<(), ProposalFault> {
+    if kind != Some(ActionKind::CreateExperiment) || missing.iter().any(|name| name == "context") {
+        return Ok(());
+    }
+    let mut filled = params.clone();
+    for name in actions::required(ActionKind::CreateExperiment) {
+        let nothing = if name == "name" { json!("-") } else { json!([]) };
+        if missing.contains(&name) {
+            filled.insert(name, nothing);
+        }
+    }
+    let Ok(create) = serde_json::from_value(Value::Object(filled)) else { return Ok(()) };
+    let contexts = desk.contexts().await?;
+    let facts = Facts { contexts: Some(&contexts), ..Facts::default() };
+    let mut problems = actions::problems(&Action::CreateExperiment(create), &facts);
+    let is_given = |name: &str| params.contains_key(name) && !missing.iter().any(|lacks| lacks == name);
+    problems.retain(|problem| problem.parameter.is_some_and(is_given));
+    if problems.is_empty() { Ok(()) } else { Err(ProposalFault::Invalid(problems)) }
+}
+
+/// The draft of a design without the values that cannot be taken; none if the fault is not in single values.
+async fn ask_again(
+    desk: &Desk,
+    state: &ConversationState,
+    draft: &Draft,
+    fault: &ProposalFault,
+) -> Option<IncompleteAction> {
+    use ActionKind::{CreateExperiment, UpdateExperiment};
+    let kind = draft.action().filter(|kind| matches!(kind, CreateExperiment | UpdateExperiment));
+    let ProposalFault::Invalid(problems) = fault else { return None };
+    let mut params = draft.params();
+    let wrong: Option<BTreeSet<&str>> =
+        problems.iter().map(|problem| problem.parameter.filter(|name| params.contains_key(*name))).collect();
+    let (kind, wrong) = kind.zip(wrong)?;
+    params.retain(|name, _| !wrong.contains(name.as_str()));
+    let mut missing = actions::required(kind);
+    missing.retain(|name| !params.contains_key(name));
+    if kind == UpdateExperiment {
+        missing.extend(wrong.iter().map(|name| (*name).to_owned()));
+    }
+    let Question { text, options } = Question::about(desk, state, Some(kind), &params, &missing).await;
+    Some(IncompleteAction { action: Some(kind), params, missing, question: text, options })
 }
 
 async fn propose(
@@ -281,7 +355,7 @@ async fn propose(
     };
     let known = ServerFacts::about(desk, &action, experiment).await?;
     let facts = Facts { max_students: Some(settings.max_students), ..known.facts() };
-    let problems = actions::check(&action, &facts);
+    let problems = actions::problems(&action, &facts);
     if !problems.is_empty() {
         return Err(ProposalFault::Invalid(problems));
     }
@@ -314,7 +388,7 @@ fn computed(
         action: Action::TestConditionBalance(action),
         experiment: Some(experiment.into()),
         status: LogStatus::Success,
-        result: serde_json::json!(report),
+        result: json!(report),
         error: None,
         summary: balance_text(test, experiment, &report),
     };
@@ -366,7 +440,7 @@ fn by_name<'a>(names: &'a [ExperimentName], name: &str) -> Result<&'a Experiment
                 ids.len(),
                 ids.join(", ")
             );
-            Err(ProposalFault::Invalid(vec![why]))
+            Err(ProposalFault::of(None, [why]))
         }
     }
 }
