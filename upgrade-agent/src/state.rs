@@ -4,6 +4,7 @@
 //! Knows no model, no server and no routing. All data that nodes read or write are fields here, so
 //! conversations cannot mix. One field per channel, which is why the struct is large.
 
+mod further;
 mod log;
 mod pending;
 mod turn;
@@ -22,6 +23,7 @@ pub use crate::nodes::confirmation_handler::{Approval, Confirmation};
 pub use crate::plan::PlanRun;
 pub use crate::reply::ConfirmKind;
 pub use crate::restores::RestoreDue;
+pub use further::FurtherRequests;
 pub use log::{LogEntry, LogStatus};
 pub use pending::{IncompleteAction, Params, Pending, PendingSummary};
 pub use turn::{Analysis, DroppedAction, ErrorClass, Intent, PresetReply, ResponseKind, TurnError};
@@ -48,6 +50,9 @@ pub struct ConversationState {
     /// The statuses that plans could not restore. Each turn tries again.
     #[serde(default)]
     pub restores: Vec<RestoreDue>,
+    /// Requests of an earlier message that are offered once nothing is open.
+    #[serde(default)]
+    pub further: FurtherRequests,
     /// The last turn that was cut off. Its plan ends early.
     #[reduce(with = latest)]
     #[serde(default)]

@@ -34,7 +34,7 @@ struct Responder<'a> {
 impl Responder<'_> {
     /// The stored data that the answer needs and that were not read yet.
     fn wanted(&self, reading: &Reading) -> Option<&'static str> {
-        let act = reading.clauses.first().map(Clause::act).unwrap_or_default();
+        let act = reading.first().map(|(clause, _)| clause.act()).unwrap_or_default();
         let needs: &[&'static str] = match act {
             _ if self.facts.has_any("errors") => &["get_errors"],
             "report" => &["get_execution_log"],
@@ -75,9 +75,28 @@ impl Responder<'_> {
             return format!("{} {words}", speech::UNCLEAR);
         }
         let unclear = self.facts.situation_field("reply_kind") == "clarification";
-        let answers: Vec<String> = reading
-            .clauses
-            .iter()
+        // What needs the server is met one at a time, and the agent offers the rest.
+        let needs_nothing = |clause: &Clause| {
+            matches!(
+                clause.act(),
+                "explain"
+                    | "report"
+                    | "help"
+                    | "undo"
+                    | "greeting"
+                    | "thanks"
+                    | "farewell"
+                    | "yes"
+                    | "no"
+                    | "refuse"
+            )
+        };
+        let met: Vec<&Clause> = match reading.first() {
+            Some((first, _)) if !reading.clauses.iter().all(needs_nothing) => vec![first],
+            _ => reading.clauses.iter().collect(),
+        };
+        let answers: Vec<String> = met
+            .into_iter()
             .map(|clause| if unclear { self.clarification(clause, &near) } else { self.answer_to(clause) })
             .collect();
         if answers.is_empty() { GREETING.to_owned() } else { answers.join("\n\n") }

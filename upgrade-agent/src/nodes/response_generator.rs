@@ -62,15 +62,23 @@ pub(crate) async fn run(
         suggested.clone_from(&missing.options);
     }
     let mut update = update;
+    let mut is_open = !matches!(state.pending, Pending::Nothing);
     if let Some(asked) = open {
         reply.part(&asked.reminder()).await;
         suggested = asked.suggested();
         update = update.pending(Pending::Confirm(Box::new(asked.asked_again(state.turns))));
-    } else if state.dropped.is_some()
-        && matches!(&state.pending, Pending::Confirm(asked) if asked.asked_turn() < state.turns)
-    {
+    } else if is_stale(&state) {
+        is_open = false;
         update = update.pending(Pending::Nothing);
     }
+    let further = state.further.after(&state.user_input, is_open);
+    if let Some(text) = further.text(is_open, state.turns) {
+        reply.part(&text).await;
+    }
+    if further.offered {
+        suggested.clone_from(&further.requests);
+    }
+    update = update.further(further);
     let text = reply.text;
     update
         .history([Message::assistant(&text)])
@@ -78,6 +86,12 @@ pub(crate) async fn run(
         .kind(kind)
         .suggested(suggested)
         .errors(error)
+}
+
+/// Whether the open confirmation is of an earlier turn and was not answered.
+fn is_stale(state: &ConversationState) -> bool {
+    state.dropped.is_some()
+        && matches!(&state.pending, Pending::Confirm(asked) if asked.asked_turn() < state.turns)
 }
 
 /// The confirmation that this turn leaves open: it was asked for in an earlier one, and the message was none

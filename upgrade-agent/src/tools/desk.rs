@@ -28,6 +28,10 @@ pub(crate) struct Gathered {
     pub(crate) names: Option<Vec<ExperimentName>>,
     pub(crate) experiments: Option<Vec<Experiment>>,
     pub(crate) draft: Draft,
+    /// A sentence about a value that was taken because no other one is possible.
+    pub(crate) chosen: Option<String>,
+    /// Requests of the message that are met later.
+    pub(crate) further: Vec<String>,
     /// The reasons for which a model has given a request up.
     pub(crate) errors: Vec<(ErrorClass, String)>,
     /// Failures of the server.

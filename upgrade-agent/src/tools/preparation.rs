@@ -40,6 +40,10 @@ struct MissingParams {
     /// Nothing is proposed then.
     #[serde(default)]
     not_understood: Option<String>,
+    /// Requests of the message beside the one that is met now, each in the person's own words. They are offered when this
+    /// one is done.
+    #[serde(default)]
+    further_requests: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -96,12 +100,15 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
         tool(
             desk,
             "set_missing_params",
-            "Names the parameters that the person still has to give, and what of the message you could make nothing of: then \
-             no action is proposed and the person is told.",
+            "Names the parameters that the person still has to give, further requests of the message, and what of it you could \
+             make nothing of: then no action is proposed and the person is told.",
             async |desk: Arc<Desk>, call: MissingParams| {
+                let further = call.further_requests.unwrap_or_default();
+                let only_further = !further.is_empty();
+                desk.notes().further.extend(further);
                 note(&desk, |draft| {
                     let missing = call.missing_params.unwrap_or_default();
-                    if !missing.is_empty() || call.not_understood.is_none() {
+                    if !missing.is_empty() || call.not_understood.is_none() && !only_further {
                         draft.ask_for(missing);
                     }
                     if let Some(words) = call.not_understood {

@@ -69,8 +69,11 @@ fn a_conversation_is_resumed_or_deleted_by_its_name() {
 #[test]
 fn the_current_conversation_can_be_deleted_and_starts_anew() {
     let folder = Folder::new();
-    let script = format!("{}\n/delete default\nyes\n/delete nobody\n", create("Foo"));
+    let script =
+        format!("{}\n/delete default\nno\n/delete default\nyes\nyes\n/delete nobody\n", create("Foo"));
     let ran = run(&folder, &[], &script).good();
+    let asked = "Delete thread default with all its messages? Answer yes or no.\nThread default is kept.\n";
+    assert!(ran.out().contains(asked), "{}", ran.out());
     assert!(ran.out().contains("Thread default is deleted.\nThread default, a new one."), "{}", ran.out());
     assert!(ran.out().contains("I am not waiting for a yes or no"), "{}", ran.out());
     assert!(ran.err().contains("E_UNKNOWN_THREAD"), "{}", ran.err());

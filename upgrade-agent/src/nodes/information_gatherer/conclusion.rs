@@ -12,7 +12,7 @@ use crate::actions::{
 };
 use crate::agent::Settings;
 use crate::balance::{self, BalanceReport};
-use crate::client::{ClientError, ErrorKind, Experiment, ExperimentName};
+use crate::client::{ClientError, ContextMetadata, ErrorKind, Experiment, ExperimentName};
 use crate::nodes::failure;
 use crate::nodes::tool_executor::crowd;
 use crate::plan::Plan;
@@ -247,8 +247,15 @@ async fn prepare(
     draft: &Draft,
 ) -> Result<GatheringEnd, ProposalFault> {
     let kind = draft.action();
-    let params = draft.params();
-    let missing = draft.missing();
+    let mut params = draft.params();
+    let mut missing = draft.missing();
+    if missing.iter().any(|name| name == "context")
+        && let Some(only) = only_context(&desk.contexts().await?, &params)
+    {
+        desk.notes().chosen = Some(only.1);
+        params.insert("context".to_owned(), json!(only.0));
+        missing.retain(|name| name != "context");
+    }
     if let Some(kind) = kind {
         match actions::decode(kind, &params) {
             Err(DecodeError::Invalid(problems)) => return Err(ProposalFault::of(None, problems)),
@@ -264,6 +271,33 @@ async fn prepare(
     let question = Question::about(desk, state, kind, &params, &missing).await;
     let Question { text, options } = question;
     Ok(GatheringEnd::Ask(IncompleteAction { action: kind, params, missing, question: text, options }))
+}
+
+/// The context that is meant if only one is possible, and a sentence that says so.
+fn only_context(contexts: &ContextMetadata, params: &Params) -> Option<(String, String)> {
+    let given = |name: &str| params.get(name).and_then(Value::as_str);
+    let place = given("site").zip(given("target"));
+    let fits = |name: &&str| match (contexts.get(name), place) {
+        (Some(context), Some((site, target))) => {
+            context.sites.iter().any(|known| known == site)
+                && context.targets.iter().any(|known| known == target)
+        }
+        _ => true,
+    };
+    let mut fitting = contexts.names().filter(fits);
+    let (Some(only), None) = (fitting.next(), fitting.next()) else { return None };
+    let shown = actions::display(only);
+    let why = match place {
+        Some((site, target)) => {
+            format!(
+                "I took the context {shown}, the only one with {} / {}.",
+                actions::display(site),
+                actions::display(target)
+            )
+        }
+        None => format!("I took the context {shown}, the only one of this server."),
+    };
+    Some((only.to_owned(), why))
 }
 
 /// An unknown context is reported before parameters that depend on it.

@@ -44,7 +44,7 @@ pub(super) fn finish(
             error = error.or(Some(why));
             update = update.restores(visit.state.restores.iter().cloned().chain(status::due(run)).collect::<Vec<_>>());
         }
-        None => {}
+        Some(Restoration::Unchanged) | None => {}
     }
     if run.has_played() {
         parts.push(

@@ -55,6 +55,8 @@ async fn move_to(client: &UpgradeClient, id: &str, to: &ExperimentState) -> Resu
 /// The outcome of restoring the status.
 pub(super) enum Restoration {
     Done(ExperimentState),
+    /// It has the first status already.
+    Unchanged,
     /// Somebody else changed it meanwhile.
     LeftAlone(ExperimentState),
     Failed(TurnError),
@@ -70,8 +72,8 @@ pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restorat
     let mut attempt = 1;
     loop {
         match try_restore(visit.client, &due).await {
-            // Nothing was changed yet.
-            Ok(Restoration::Done(now)) if now == *first && run.last_set().is_none() => return None,
+            // Nothing was changed yet, or it is restored already.
+            Ok(Restoration::Unchanged) => return run.last_set().map(|_| Restoration::Done(due.first)),
             Ok(restored) => return Some(restored),
             Err(error) => {
                 let error = failure::of_server(&error, visit.ctx.node());
@@ -99,7 +101,7 @@ pub(super) async fn try_restore(
 ) -> Result<Restoration, ClientError> {
     let now = client.experiment(&due.experiment.id).await?.state;
     if now == due.first {
-        return Ok(Restoration::Done(now));
+        return Ok(Restoration::Unchanged);
     }
     if !due.left.contains(&now) {
         return Ok(Restoration::LeftAlone(now));
