@@ -64,6 +64,7 @@
 //! ```
 
 mod auth;
+mod authors;
 mod builder;
 mod call;
 mod create;

@@ -199,7 +199,23 @@ impl Responder<'_> {
             Some(self.stored("get_stored_experiments")).filter(|value| !wire::experiments(value).is_empty());
         let all =
             stored.or_else(|| self.gathered("all_experiments")).map(wire::experiments).unwrap_or_default();
-        sentences::list(&all, clause.map(|clause| clause.slots.as_slice()).unwrap_or_default())
+        let filter = clause.map(|clause| clause.slots.as_slice()).unwrap_or_default();
+        if filter.iter().all(|slot| slot.name != "author") {
+            return sentences::list(&all, filter);
+        }
+        let authors =
+            self.gathered("experiment_authors").and_then(Value::as_object).filter(|all| !all.is_empty());
+        let Some(authors) = authors else {
+            return "UpGrade's audit log names nobody who made an experiment: it does so only for those who log in.".to_owned();
+        };
+        let with_author = |one: &&Value| {
+            let mut one = (*one).clone();
+            one["author"] =
+                wire::text(&one, &["id"]).and_then(|id| authors.get(id)).cloned().unwrap_or_default();
+            one
+        };
+        let all: Vec<Value> = all.iter().map(with_author).collect();
+        sentences::list(&all.iter().collect::<Vec<_>>(), filter)
     }
 
     fn experiment(&self, clause: &Clause) -> String {

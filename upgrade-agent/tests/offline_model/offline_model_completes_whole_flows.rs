@@ -242,6 +242,14 @@ async fn of_several_requests_the_first_is_met_and_the_others_are_offered() {
 }
 
 #[tokio::test]
+async fn experiments_are_listed_by_their_author_as_far_as_the_audit_log_names_one() {
+    let stage = Stage::with(&[("Foo", ExperimentState::Inactive)]).await;
+    let path = "conversation_analyzer information_gatherer response_generator";
+    let told = "UpGrade's audit log names nobody who made an experiment";
+    stage.say("list the experiments made by ada", path, told).await;
+}
+
+#[tokio::test]
 async fn what_condition_a_student_gets_is_asked_for_first() {
     let stage = Stage::with(&[("Foo", ExperimentState::Enrolling)]).await;
     stage.say("which condition does user alice get?", GATHERED, "For which context?").await;

@@ -184,6 +184,22 @@ fn the_data_folder_is_accessible_only_to_its_owner() {
 
 #[cfg(unix)]
 #[test]
+fn an_existing_data_folder_becomes_private_and_one_for_everybody_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let data = folder.file("data");
+    std::fs::create_dir(&data).unwrap();
+    let set = |mode| std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).unwrap();
+    set(0o755);
+    run(&folder, &["ask", "hello"], "").good();
+    assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+    set(0o1777);
+    let refused = run(&folder, &["ask", "hello"], "");
+    assert!(refused.code() == 1 && refused.err().contains("it is shared by all users"), "{}", refused.err());
+}
+
+#[cfg(unix)]
+#[test]
 fn stored_files_are_accessible_only_to_their_owner_even_in_an_open_folder() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

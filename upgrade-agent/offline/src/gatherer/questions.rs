@@ -21,14 +21,12 @@ impl Gatherer<'_> {
                 self.need("check_upgrade_health", json!({}))?;
             }
             "experiments" => {
-                if clause.slot("author").is_some() {
-                    let why = "UpGrade's lists do not tell who made an experiment".to_owned();
-                    return Ok(Some(error("unknown", why)));
-                }
                 if let Some(said) = clause.slot("context") {
                     self.context(said)?;
                 }
-                self.need("get_all_experiments", json!({}))?;
+                let input =
+                    if clause.slot("author").is_some() { json!({ "with_authors": true }) } else { json!({}) };
+                self.need("get_all_experiments", input)?;
             }
             "conditions" => return self.of_context(clause, "get_conditions_for_context").map(Some),
             "points" => return self.of_context(clause, "get_decision_points_for_context").map(Some),

@@ -64,7 +64,6 @@ pub(super) enum Restoration {
 
 /// Restores the status that the plan changed.
 pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restoration> {
-    let first = run.first_status()?;
     if matches!(run.early_end(), Some(EarlyEnd::Overtaken(_))) {
         return None;
     }
