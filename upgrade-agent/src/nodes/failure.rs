@@ -55,3 +55,25 @@ pub(crate) fn preset(errors: &[TurnError]) -> PresetReply {
     let text = std::iter::once(first.to_owned()).chain(lines).collect::<Vec<_>>().join("\n");
     PresetReply::new(ResponseKind::Answer, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use agentgraph_llm::Code;
+
+    use super::*;
+
+    #[test]
+    fn messages_of_a_model_name_the_options_of_the_program() {
+        for (library, program) in [
+            ("no answer from x within 60s: set a longer `timeout(..)`", "set a longer --model-timeout"),
+            (
+                "the stream was silent for 60s: try again, or set a longer `idle_timeout(..)`",
+                "set a longer --model-timeout",
+            ),
+            ("the API key was refused: check ANTHROPIC_API_KEY or `api_key(..)`", "the variable of its key"),
+        ] {
+            let told = of_model(&ModelError::new(Code::Timeout, library), "node").message;
+            assert!(told.ends_with(program) && !told.contains("(..)"), "{told}");
+        }
+    }
+}

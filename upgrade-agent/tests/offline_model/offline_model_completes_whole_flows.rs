@@ -250,6 +250,16 @@ async fn experiments_are_listed_by_their_author_as_far_as_the_audit_log_names_on
 }
 
 #[tokio::test]
+async fn a_question_says_how_many_more_answers_there_are() {
+    let names: Vec<String> = (100..130).map(|number| format!("Trial {number}")).collect();
+    let experiments: Vec<(&str, ExperimentState)> =
+        names.iter().map(|name| (name.as_str(), ExperimentState::Inactive)).collect();
+    let stage = Stage::with(&experiments).await;
+    let scene = stage.say("start an experiment", GATHERED, "Trial 106, Trial 107 and 22 more.").await;
+    assert_eq!(scene.turn.suggested.len(), 9, "eight of them, and Cancel");
+}
+
+#[tokio::test]
 async fn what_condition_a_student_gets_is_asked_for_first() {
     let stage = Stage::with(&[("Foo", ExperimentState::Enrolling)]).await;
     stage.say("which condition does user alice get?", GATHERED, "For which context?").await;

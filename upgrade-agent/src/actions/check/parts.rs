@@ -58,8 +58,13 @@ pub(super) fn check_unit(
         }
         (AssignmentUnit::Group, Some(group_type)) => {
             if let Some((name, context)) = context {
-                let types: Vec<&str> = context.group_types.iter().map(String::as_str).collect();
-                check_known("group type", group_type, &types, &in_context(name), found.of("group_type"));
+                check_known(
+                    "group type",
+                    group_type,
+                    &context.group_types,
+                    &in_context(name),
+                    found.of("group_type"),
+                );
             }
         }
         (AssignmentUnit::Individual, None) => {}
@@ -98,8 +103,7 @@ pub(super) fn check_conditions(
         } else if code.eq_ignore_ascii_case("default") {
             found.push("UpGrade keeps the code `default` for itself; choose another".to_owned());
         } else if let Some((name, context)) = context {
-            let known: Vec<&str> = context.conditions.iter().map(String::as_str).collect();
-            check_known("condition", code, &known, &in_context(name), found);
+            check_known("condition", code, &context.conditions, &in_context(name), found);
         }
     }
     let weights = weights(conditions);
@@ -147,13 +151,11 @@ pub(super) fn check_points(
     }
     let places: Vec<String> =
         points.iter().map(|point| format!("{} / {}", point.site, point.target)).collect();
-    check_twice("decision point", &places.iter().map(String::as_str).collect::<Vec<_>>(), found);
+    check_twice("decision point", &places, found);
     let Some((name, context)) = context else { return };
-    let sites: Vec<&str> = context.sites.iter().map(String::as_str).collect();
-    let targets: Vec<&str> = context.targets.iter().map(String::as_str).collect();
     for point in points {
-        check_known("site", &point.site, &sites, &in_context(name), found);
-        check_known("target", &point.target, &targets, &in_context(name), found);
+        check_known("site", &point.site, &context.sites, &in_context(name), found);
+        check_known("target", &point.target, &context.targets, &in_context(name), found);
     }
 }
 
@@ -191,26 +193,20 @@ pub(super) fn check_list(
         _ => ("exclusion_users", "exclusion_groups"),
     };
     let found = found.of(of_users);
-    let ids: Vec<&str> = users.iter().map(String::as_str).collect();
-    check_twice(&format!("student of the {which} list"), &ids, found);
+    check_twice(&format!("student of the {which} list"), users, found);
     for (id, why) in users.iter().filter_map(|id| Some((id, wrong_id(id)?))) {
         found.push(format!("`{}` on the {which} list is no id of a student: {why}", display(id)));
     }
     let found = found.of(of_groups);
     let names: Vec<String> =
         groups.iter().map(|group| format!("{} {}", group.group_type, group.group_id)).collect();
-    check_twice(
-        &format!("group of the {which} list"),
-        &names.iter().map(String::as_str).collect::<Vec<_>>(),
-        found,
-    );
+    check_twice(&format!("group of the {which} list"), &names, found);
     if groups.iter().any(|group| group.group_id.trim().is_empty()) {
         found.push(format!("a group on the {which} list has no group_id: name it"));
     }
     let Some((name, context)) = context else { return };
-    let types: Vec<&str> = context.group_types.iter().map(String::as_str).collect();
     for group in groups {
-        check_known("group type", &group.group_type, &types, &in_context(name), found);
+        check_known("group type", &group.group_type, &context.group_types, &in_context(name), found);
     }
 }
 
@@ -218,5 +214,5 @@ pub(super) fn check_tags(tags: &[String], found: &mut Problems) {
     if tags.iter().any(|tag| tag.trim().is_empty()) {
         found.push("a tag must not be empty: name it, or leave it out".to_owned());
     }
-    check_twice("tag", &tags.iter().map(String::as_str).collect::<Vec<_>>(), found);
+    check_twice("tag", tags, found);
 }

@@ -241,19 +241,13 @@ fn named_twice(ids: &[String]) -> Option<&str> {
 fn check_place(site: &str, target: &str, context: Option<NamedContext<'_>>, found: &mut Problems) {
     let Some((name, context)) = context else { return };
     let of_context = format!("context '{}'", display(name));
-    let known = |words: &'_ [String]| words.to_vec();
-    let sites = known(&context.sites);
-    let sites: Vec<&str> = sites.iter().map(String::as_str).collect();
-    check_known("site", site, &sites, &of_context, found);
-    let targets = known(&context.targets);
-    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
-    check_known("target", target, &targets, &of_context, found);
+    check_known("site", site, &context.sites, &of_context, found);
+    check_known("target", target, &context.targets, &of_context, found);
 }
 
 fn check_own_place(site: &str, target: &str, experiment: &Experiment, found: &mut Problems) {
     let points = experiment.decision_points.iter().map(|point| format!("{} / {}", point.site, point.target));
     let points: Vec<String> = points.collect();
-    let points: Vec<&str> = points.iter().map(String::as_str).collect();
     let own = format!("experiment '{}'", display(&experiment.name));
     check_known("decision point", &format!("{site} / {target}"), &points, &own, found);
 }

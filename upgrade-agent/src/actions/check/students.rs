@@ -42,8 +42,7 @@ pub(super) fn check_groups(
 ) {
     for (kind, ids) in groups.into_iter().flatten() {
         check_kind(kind, found);
-        let all: Vec<&str> = ids.iter().map(String::as_str).collect();
-        check_twice(&format!("group of the type {}", display(kind)), &all, found);
+        check_twice(&format!("group of the type {}", display(kind)), ids, found);
         if ids.iter().any(|id| id.trim().is_empty()) {
             found.push(format!(
                 "a group of the type `{}` has no name: name it, or leave it out",
@@ -81,6 +80,5 @@ pub(super) fn check_mark(mark: &MarkDecisionPoint, facts: &Facts<'_>, found: &mu
     }
     let points: Vec<String> =
         experiment.decision_points.iter().map(|point| format!("{} / {}", point.site, point.target)).collect();
-    let points: Vec<&str> = points.iter().map(String::as_str).collect();
     check_known("decision point", &format!("{} / {}", place.site, place.target), &points, &own, found);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::failure;
 use super::plan::Visit;
 use crate::actions::display;
-use crate::client::{ClientError, Experiment, ExperimentState, UpgradeClient};
+use crate::client::{ClientError, ErrorKind, Experiment, ExperimentState, UpgradeClient};
 use crate::plan::{EarlyEnd, PlanRun, PlanStep};
 use crate::restores::RestoreDue;
 use crate::state::{ErrorClass, TurnError};
@@ -74,6 +74,8 @@ pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restorat
             // Nothing was changed yet, or it is restored already.
             Ok(Restoration::Unchanged) => return run.last_set().map(|_| Restoration::Done(due.first)),
             Ok(restored) => return Some(restored),
+            // The experiment is gone.
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
             Err(error) => {
                 let error = failure::of_server(&error, visit.ctx.node());
                 if attempt == ATTEMPTS || error.class != ErrorClass::Api {
