@@ -338,6 +338,23 @@ fn the_next_start_on_any_thread_restores_the_status() {
 }
 
 #[test]
+fn a_plan_that_runs_is_left_alone_by_the_start_of_another_thread_which_says_so() {
+    let stage = Stage::new(&PLAN);
+    let gate = Gate::before(&stage.simulator.url, "POST /v6/mark", Hold::Before);
+    let process = stage.start_saying(&gate.url, "yes");
+    gate.wait();
+    let turn = stage.ask("other", "what is the status of Foo?");
+    let told = "A test of experiment 'Foo' in the conversation t changed its status and has not restored inactive yet";
+    assert!(reply(&turn).starts_with(told), "{turn}");
+    gate.open();
+    assert_eq!(process.wait(), 0);
+    assert_eq!(footprint(&stage.simulator).1, [ExperimentState::Enrolling, ExperimentState::Inactive]);
+    assert!(
+        reply(&stage.ask("other", "what is the status of Foo?")).starts_with("Experiment 'Foo' is inactive")
+    );
+}
+
+#[test]
 fn a_conversation_that_has_to_restore_a_status_is_not_deleted() {
     let stage = killed_in_the_restore();
     let delete = ["threads", "delete", "t"];

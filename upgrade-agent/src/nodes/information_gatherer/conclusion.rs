@@ -250,7 +250,8 @@ async fn prepare(
     let mut params = draft.params();
     let mut missing = draft.missing();
     if missing.iter().any(|name| name == "context")
-        && let Some(only) = only_context(&desk.contexts().await?, &params)
+        && let Ok(contexts) = desk.contexts().await
+        && let Some(only) = only_context(&contexts, &params)
     {
         desk.notes().chosen = Some(only.1);
         params.insert("context".to_owned(), json!(only.0));
