@@ -1,4 +1,5 @@
-//! UpGrade's own Python client from PyPI, unchanged, works with the server in its version 6.5: every call of it.
+//! UpGrade's own Python client from PyPI, unchanged, works with the server in its version 6.5: every call
+//! of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "fixtures/recording.rs"]

@@ -59,9 +59,9 @@ impl UpgradeAgentBuilder {
         self
     }
 
-    /// Sets the store that all threads share, in memory if not set: for notes about plans that have a status to
-    /// restore, so that other threads can say so, and [`UpgradeAgent::threads_to_restore`] finds them after a
-    /// restart.
+    /// Sets the store that all threads share, in memory if not set: for notes about plans that have a status
+    /// to restore, so that other threads can say so, and [`UpgradeAgent::threads_to_restore`] finds them
+    /// after a restart.
     ///
     /// ```
     /// use agentgraph::store::MemoryStore;

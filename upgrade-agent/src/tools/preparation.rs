@@ -40,8 +40,8 @@ struct MissingParams {
     /// Nothing is proposed then.
     #[serde(default)]
     not_understood: Option<String>,
-    /// Requests of the message beside the one that is met now, each in the person's own words. They are offered when this
-    /// one is done.
+    /// Requests of the message beside the one that is met now, each in the person's own words. They are
+    /// offered when this one is done.
     #[serde(default)]
     further_requests: Option<Vec<String>>,
 }
