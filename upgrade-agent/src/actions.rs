@@ -21,10 +21,11 @@ use serde::{Deserialize, Serialize};
 use crate::client::{Experiment, ExperimentState, Members, Revision};
 use crate::plan::Plan;
 pub use check::check;
-pub(crate) use check::{unknown_context, unknown_experiment};
+pub(crate) use check::{Problem, problems, unknown_context, unknown_experiment};
+pub(crate) use decode::pruned;
 pub use decode::{DecodeError, decode, required, unknown_parameters};
-pub(crate) use describe::{effect, question, title};
-pub(crate) use display::display;
+pub(crate) use describe::{changes, effect, question, title};
+pub(crate) use display::{display, on_one_line};
 pub use facts::Facts;
 pub(crate) use params::weights;
 pub use params::{

@@ -21,9 +21,11 @@ mod under_way;
 
 use std::sync::Arc;
 
+use agentgraph::store::Store;
 use agentgraph::{Code, CompiledGraph, Error, Outcome, StopReason};
 use agentgraph_llm::Message;
 
+use crate::restores;
 use crate::state::{ConversationState, Pending};
 pub use builder::UpgradeAgentBuilder;
 pub use error::AgentError;
@@ -80,6 +82,8 @@ pub struct UpgradeAgent {
     graph: CompiledGraph<ConversationState>,
     place: Place,
     threads: Arc<Threads>,
+    /// The store of the notes about statuses to restore; none if turns run elsewhere.
+    store: Option<Arc<dyn Store>>,
 }
 
 impl UpgradeAgent {
@@ -140,13 +144,56 @@ impl UpgradeAgent {
         TurnStream::new(self.clone(), thread.to_owned(), text.to_owned(), Some(shown))
     }
 
-    /// Ends an unfinished turn of a thread. `None` if there is none.
+    /// Ends an unfinished turn of a thread, or tries again to restore a status that a plan of it could not
+    /// restore. `None` if there is neither.
     ///
     /// # Errors
     /// As [`turn`](Self::turn).
     pub async fn recover(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
         let _held = self.threads.arrive(thread).hold().await;
-        Ok(self.end_unfinished(thread).await?.map(|turn| self.given(thread, turn)))
+        let ended = match self.end_unfinished(thread).await? {
+            Some(turn) => Some(turn),
+            None => self.settle_restores(thread).await?,
+        };
+        Ok(ended.map(|turn| self.given(thread, turn)))
+    }
+
+    /// The threads whose plans have a status to restore. [`recover`](Self::recover) tries it, unless the plan
+    /// runs in this moment. Empty without a [store](UpgradeAgentBuilder::store) that outlives the program.
+    ///
+    /// ```
+    /// # use upgrade_agent::{UpgradeAgent, client::UpgradeClient, offline::OfflineModel, server::EmbeddedServer};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let server = EmbeddedServer::builder().start().await?;
+    /// # let client = UpgradeClient::builder(server.url()).build()?;
+    /// let agent = UpgradeAgent::builder().model(OfflineModel::new()).client(client).build()?;
+    /// for thread in agent.threads_to_restore().await {
+    ///     agent.recover(&thread).await?;
+    /// }
+    /// assert!(agent.threads_to_restore().await.is_empty());
+    /// # server.shutdown().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+    /// ```
+    pub async fn threads_to_restore(&self) -> Vec<String> {
+        match &self.store {
+            Some(store) => restores::threads(store).await,
+            None => Vec::new(),
+        }
+    }
+
+    /// A turn without a message, if a plan of the thread could not restore a status.
+    async fn settle_restores(&self, thread: &str) -> Result<Option<Turn>, AgentError> {
+        match (self.place.state(thread).await?, &self.store) {
+            (Some(last), _) if !last.values.restores.is_empty() => {
+                let nothing = Call::Begin(Box::new(ConversationState::update().user_input("")));
+                self.ended(self.place.run(nothing, thread).await?).map(Some)
+            }
+            (None, Some(store)) => {
+                restores::forget(store, thread).await;
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Records that the reply of a turn was delivered, so that any agent over the same store accepts a yes to

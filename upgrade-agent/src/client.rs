@@ -64,6 +64,7 @@
 //! ```
 
 mod auth;
+mod authors;
 mod builder;
 mod call;
 mod create;
@@ -72,10 +73,8 @@ mod draft;
 mod error;
 mod experiments;
 mod lists;
-mod metrics;
 mod model;
 mod pages;
-mod preview;
 mod reply;
 mod retry;
 mod session;
@@ -91,14 +90,12 @@ pub use builder::UpgradeClientBuilder;
 pub use dialect::Dialect;
 pub use draft::{ExperimentPatch, NewCondition, NewDecisionPoint, NewExperiment};
 pub use error::{ClientError, ErrorKind, Unfinished};
-pub use metrics::{GroupedMetric, MetricLog, MetricValue, StoredLog};
 pub use model::{
     Condition, ConditionEnrollment, ConditionPayload, Context, ContextMetadata, DecisionPoint,
     DeletedExperiment, EnrollmentDetail, Experiment, ExperimentName, GlobalExclusion, GroupMember, Health,
     Members, Payload, PointEnrollment, PostRule, Revision, SegmentRef, StateChange,
 };
 pub use pages::{Page, PageQuery};
-pub use preview::{PreviewAssignment, PreviewUser};
 pub use session::UpgradeClient;
 pub use visit::{AssignedCondition, AssignedFactor, Assignment, Mark, MarkedPoint, NewUser, User};
 pub use words::{

@@ -226,6 +226,11 @@ impl Config {
         self.data_dir.join("threads.db")
     }
 
+    /// The file of notes about statuses to restore, which all threads share.
+    pub(crate) fn restores_file(&self) -> PathBuf {
+        self.data_dir.join("restores.db")
+    }
+
     /// The file of the typed lines.
     pub(crate) fn history_file(&self) -> PathBuf {
         self.data_dir.join("history.txt")

@@ -40,6 +40,8 @@ pub(crate) fn graph(
 /// The first node of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Route)]
 pub enum TurnStart {
+    /// A plan could not restore a status, which is tried again first.
+    ToolExecutor,
     /// The message may answer a confirmation.
     ConfirmationHandler,
     /// The message may contain a missing parameter.
@@ -51,6 +53,7 @@ pub enum TurnStart {
 /// Starts a turn at the node that asked the open question.
 pub fn turn_start(state: &ConversationState) -> TurnStart {
     match state.pending {
+        _ if !state.restores.is_empty() && state.plan.is_none() => TurnStart::ToolExecutor,
         Pending::Confirm(_) => TurnStart::ConfirmationHandler,
         Pending::Missing(_) => TurnStart::InformationGatherer,
         Pending::Nothing => TurnStart::ConversationAnalyzer,
@@ -122,19 +125,25 @@ pub fn after_confirmation(state: &ConversationState) -> AfterConfirmation {
 /// The route after an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Route)]
 pub enum AfterExecution {
-    /// The plan has steps left.
+    /// The plan has steps left, or the message starts something new.
     ConversationAnalyzer,
-    /// The next step of the plan needs a confirmation.
+    /// The next step of the plan needs a confirmation, or the message may answer one.
     ConfirmationHandler,
+    /// The message may contain a missing parameter.
+    InformationGatherer,
     /// The action is finished.
     ResponseGenerator,
 }
 
 /// A plan continues through the analyzer until it has ended, and stops at a step that needs a confirmation.
+/// After a restore that was due, the turn goes on as it would have begun.
 pub fn after_execution(state: &ConversationState) -> AfterExecution {
-    match (&state.plan, &state.proposal) {
-        (Some(_), Some(_)) => AfterExecution::ConfirmationHandler,
-        (Some(_), None) => AfterExecution::ConversationAnalyzer,
-        (None, _) => AfterExecution::ResponseGenerator,
+    match (&state.plan, &state.proposal, &state.pending) {
+        (Some(_), Some(_), _) => AfterExecution::ConfirmationHandler,
+        (Some(_), None, _) => AfterExecution::ConversationAnalyzer,
+        _ if state.preset.is_some() => AfterExecution::ResponseGenerator,
+        (None, _, Pending::Confirm(_)) => AfterExecution::ConfirmationHandler,
+        (None, _, Pending::Missing(_)) => AfterExecution::InformationGatherer,
+        (None, _, Pending::Nothing) => AfterExecution::ConversationAnalyzer,
     }
 }

@@ -17,6 +17,7 @@ pub use upgrade_offline_model as offline;
 pub mod plan;
 mod prompts;
 pub mod reply;
+mod restores;
 pub mod server;
 pub mod state;
 mod tools;

@@ -106,6 +106,15 @@ const PICKS: &[&str] = &[
     "one", "two", "first", "second", "1st", "2nd", "option", "answer", "number", "choice", "no", "nr", "the",
     "pick", "take", "choose",
 ];
+/// Texts that give up a restore.
+const GIVE_UP: &[&str] = &[
+    "give up the restore",
+    "give up restoring",
+    "do not restore",
+    "don't restore",
+    "do not restore it",
+    "don't restore it",
+];
 /// Doubts that need an answer and leave the question open.
 const DOUBTS: &[&str] = &[
     "why",
@@ -176,6 +185,11 @@ pub fn is_cancel(text: &str) -> bool {
         let hesitant = words.iter().take_while(|word| HESITANT.contains(&word.as_str())).count();
         is_made_of(&words[hesitant..], &[CANCEL])
     })
+}
+
+/// Whether a message gives up the restores that are still due.
+pub(crate) fn gives_up_a_restore(text: &str) -> bool {
+    words(text).is_some_and(|words| is_made_of(&words, &[GIVE_UP]))
 }
 
 /// Whether a message is only a no, if the question was not one of yes or no.

@@ -4,6 +4,7 @@
 //! Knows no model, no server and no routing. All data that nodes read or write are fields here, so
 //! conversations cannot mix. One field per channel, which is why the struct is large.
 
+mod further;
 mod log;
 mod pending;
 mod turn;
@@ -21,6 +22,8 @@ use crate::client::{ContextMetadata, Experiment, ExperimentName};
 pub use crate::nodes::confirmation_handler::{Approval, Confirmation};
 pub use crate::plan::PlanRun;
 pub use crate::reply::ConfirmKind;
+pub use crate::restores::RestoreDue;
+pub use further::FurtherRequests;
 pub use log::{LogEntry, LogStatus};
 pub use pending::{IncompleteAction, Params, Pending, PendingSummary};
 pub use turn::{Analysis, DroppedAction, ErrorClass, Intent, PresetReply, ResponseKind, TurnError};
@@ -44,6 +47,12 @@ pub struct ConversationState {
     pub approved: Option<Approval>,
     /// The plan that is running, step by step.
     pub plan: Option<PlanRun>,
+    /// The statuses that plans could not restore. Each turn tries again.
+    #[serde(default)]
+    pub restores: Vec<RestoreDue>,
+    /// Requests of an earlier message that are offered once nothing is open.
+    #[serde(default)]
+    pub further: FurtherRequests,
     /// The last turn that was cut off. Its plan ends early.
     #[reduce(with = latest)]
     #[serde(default)]
@@ -117,6 +126,14 @@ impl ConversationState {
     pub(crate) fn has_plan(&self) -> bool {
         self.plan.is_some()
             || self.approved.as_ref().is_some_and(|approved| approved.proposal().plan.is_some())
+    }
+
+    /// The experiment whose status this conversation has to restore, if any.
+    pub fn owes_a_restore(&self) -> Option<&str> {
+        let due = self.restores.first().map(|due| &due.experiment);
+        let plan = || self.plan.as_ref().filter(|run| run.first_status().is_some());
+        let about = due.or_else(|| plan()?.approved().proposal().about.as_ref());
+        about.map(|about| about.name.as_str())
     }
 
     /// The actions that this turn executed.

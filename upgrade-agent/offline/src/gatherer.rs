@@ -45,7 +45,8 @@ pub(crate) fn next(facts: &Facts) -> NextStep {
     if settled.iter().any(|tool| facts.was_called(tool)) {
         return NextStep::Done("That is all.".to_owned());
     }
-    let gatherer = Gatherer { facts, refused: RefCell::default(), asked: asked(facts) };
+    let gatherer =
+        Gatherer { facts, refused: RefCell::default(), further: RefCell::default(), asked: asked(facts) };
     gatherer.run().unwrap_or_else(|step| step)
 }
 
@@ -53,6 +54,8 @@ struct Gatherer<'a> {
     facts: &'a Facts,
     /// What could not be taken, said with the question for it.
     refused: RefCell<Vec<String>>,
+    /// What the message asks for beside its first request.
+    further: RefCell<Vec<String>>,
     /// The parameter that the person was asked for.
     asked: &'static str,
 }
@@ -95,7 +98,8 @@ impl Gatherer<'_> {
         ) {
             return Ok(self.left_over(words));
         }
-        let Some(clause) = reading.clauses.first() else { return Ok(done()) };
+        let Some((clause, further)) = reading.first() else { return Ok(done()) };
+        self.further.borrow_mut().extend(further);
         if let Some(draft) = self.draft()
             && let Some(step) = self.go_on(&draft, clause)?
         {
@@ -170,7 +174,9 @@ impl Gatherer<'_> {
             return Ok(Some(self.propose(draft.action, params, missing, false)));
         }
         let change = |(key, value)| ("update_action_params", json!({ "key": key, "value": value }));
-        Ok(Some(NextStep::Call(params.into_iter().map(change).collect())))
+        let further =
+            self.further().map(|further| ("set_missing_params", Value::Object(Params::from_iter([further]))));
+        Ok(Some(NextStep::Call(params.into_iter().map(change).chain(further).collect())))
     }
 
     /// Whether a clause speaks of the draft's experiment, or of none.
@@ -229,15 +235,34 @@ impl Gatherer<'_> {
         let mut calls =
             vec![("set_action_needed", needed), ("set_action_params", json!({ "action_params": params }))];
         let refused = self.refused.borrow().join(" ");
+        let mut asks = Params::new();
+        if !missing.is_empty() || !refused.is_empty() {
+            asks.insert("missing_params".to_owned(), json!(missing));
+        }
         if !refused.is_empty() {
-            calls.push((
-                "set_missing_params",
-                json!({ "missing_params": missing, "not_understood": refused }),
-            ));
-        } else if !missing.is_empty() {
-            calls.push(("set_missing_params", json!({ "missing_params": missing })));
+            asks.insert("not_understood".to_owned(), json!(refused));
+        }
+        asks.extend(self.further());
+        if !asks.is_empty() {
+            calls.push(("set_missing_params", Value::Object(asks)));
         }
         NextStep::Call(calls)
+    }
+
+    /// The further requests as a parameter of a tool, if there are any.
+    fn further(&self) -> Option<(String, Value)> {
+        let further = self.further.borrow();
+        (!further.is_empty()).then(|| ("further_requests".to_owned(), json!(*further)))
+    }
+
+    /// The end of a question: further requests are kept for later.
+    fn answered(&self) -> NextStep {
+        match self.further() {
+            Some(further) => {
+                NextStep::Call(vec![("set_missing_params", Value::Object(Params::from_iter([further])))])
+            }
+            None => done(),
+        }
     }
 
     /// The experiment of an action, or the question for it.

@@ -80,6 +80,15 @@ impl Reading {
         format!("{line}{}", others.concat()).trim().to_owned()
     }
 
+    /// The clause to meet first, and the words of the others. Talk between them is heard and not kept.
+    pub(crate) fn first(&self) -> Option<(&Clause, Vec<String>)> {
+        let is_talk =
+            |clause: &&Clause| matches!(clause.act(), "greeting" | "thanks" | "farewell" | "yes" | "no");
+        let first = self.clauses.iter().find(|clause| !is_talk(clause)).or(self.clauses.first())?;
+        let others = self.clauses.iter().filter(|clause| !is_talk(clause) && !std::ptr::eq(*clause, first));
+        Some((first, others.map(|clause| clause.source.clone()).collect()))
+    }
+
     pub(crate) fn is_whole(&self) -> bool {
         self.left.is_empty() && self.too_long.is_none()
     }

@@ -34,7 +34,7 @@ struct Responder<'a> {
 impl Responder<'_> {
     /// The stored data that the answer needs and that were not read yet.
     fn wanted(&self, reading: &Reading) -> Option<&'static str> {
-        let act = reading.clauses.first().map(Clause::act).unwrap_or_default();
+        let act = reading.first().map(|(clause, _)| clause.act()).unwrap_or_default();
         let needs: &[&'static str] = match act {
             _ if self.facts.has_any("errors") => &["get_errors"],
             "report" => &["get_execution_log"],
@@ -75,9 +75,28 @@ impl Responder<'_> {
             return format!("{} {words}", speech::UNCLEAR);
         }
         let unclear = self.facts.situation_field("reply_kind") == "clarification";
-        let answers: Vec<String> = reading
-            .clauses
-            .iter()
+        // What needs the server is met one at a time, and the agent offers the rest.
+        let needs_nothing = |clause: &Clause| {
+            matches!(
+                clause.act(),
+                "explain"
+                    | "report"
+                    | "help"
+                    | "undo"
+                    | "greeting"
+                    | "thanks"
+                    | "farewell"
+                    | "yes"
+                    | "no"
+                    | "refuse"
+            )
+        };
+        let met: Vec<&Clause> = match reading.first() {
+            Some((first, _)) if !reading.clauses.iter().all(needs_nothing) => vec![first],
+            _ => reading.clauses.iter().collect(),
+        };
+        let answers: Vec<String> = met
+            .into_iter()
             .map(|clause| if unclear { self.clarification(clause, &near) } else { self.answer_to(clause) })
             .collect();
         if answers.is_empty() { GREETING.to_owned() } else { answers.join("\n\n") }
@@ -180,7 +199,23 @@ impl Responder<'_> {
             Some(self.stored("get_stored_experiments")).filter(|value| !wire::experiments(value).is_empty());
         let all =
             stored.or_else(|| self.gathered("all_experiments")).map(wire::experiments).unwrap_or_default();
-        sentences::list(&all, clause.map(|clause| clause.slots.as_slice()).unwrap_or_default())
+        let filter = clause.map(|clause| clause.slots.as_slice()).unwrap_or_default();
+        if filter.iter().all(|slot| slot.name != "author") {
+            return sentences::list(&all, filter);
+        }
+        let authors =
+            self.gathered("experiment_authors").and_then(Value::as_object).filter(|all| !all.is_empty());
+        let Some(authors) = authors else {
+            return "UpGrade's audit log names nobody who made an experiment: it does so only for those who log in.".to_owned();
+        };
+        let with_author = |one: &&Value| {
+            let mut one = (*one).clone();
+            one["author"] =
+                wire::text(&one, &["id"]).and_then(|id| authors.get(id)).cloned().unwrap_or_default();
+            one
+        };
+        let all: Vec<Value> = all.iter().map(with_author).collect();
+        sentences::list(&all.iter().collect::<Vec<_>>(), filter)
     }
 
     fn experiment(&self, clause: &Clause) -> String {

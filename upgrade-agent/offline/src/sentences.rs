@@ -326,6 +326,10 @@ fn holds(slot: &Slot, experiment: &Value) -> bool {
             wire::texts(wire::field(experiment, &["tags"])).iter().any(|tag| tag.eq_ignore_ascii_case(value))
         }
         "name" => wire::name(experiment).to_lowercase().contains(&value.to_lowercase()),
+        "author" => wire::text(experiment, &["author"])
+            .unwrap_or_default()
+            .to_lowercase()
+            .contains(&value.to_lowercase()),
         "after" => !made.is_empty() && made >= value,
         "before" => !made.is_empty() && made < value,
         "on" => made == value,
@@ -357,6 +361,7 @@ fn described(filter: &[Slot], is_one: bool) -> String {
             "context" => format!("{denied}in {value}"),
             "tag" => format!("{denied}tagged {value}"),
             "name" => format!("{denied}with '{value}' in the name"),
+            "author" => format!("{denied}made by {value}"),
             "after" => format!("{denied}created from {value} on"),
             "before" => format!("{denied}created before {value}"),
             "on" => format!("{denied}created on {value}"),
@@ -455,4 +460,26 @@ pub(crate) fn report(log: &Value) -> String {
     let lines: Vec<String> = entries.iter().enumerate().map(line).collect();
     let noun = if entries.len() == 1 { "action" } else { "actions" };
     format!("So far we did {} {noun}:\n{}", entries.len(), lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_filtered_by_author_together_with_other_properties() {
+        let slot = |name, value: &str| Slot { name, value: value.to_owned(), said: true };
+        let experiments = [
+            json!({ "name": "A", "status": "enrolling", "context": ["c"], "author": "Ada Byron ada@example.org" }),
+            json!({ "name": "B", "status": "inactive", "context": ["c"], "author": "Ada Byron ada@example.org" }),
+            json!({ "name": "C", "status": "enrolling", "context": ["c"], "author": "Bob" }),
+            json!({ "name": "D", "status": "enrolling", "context": ["c"], "author": null }),
+        ];
+        let all: Vec<&Value> = experiments.iter().collect();
+        let told = list(&all, &[slot("author", "ada"), slot("status", "enrolling")]);
+        assert_eq!(told, "There is 1 experiment made by ada that is enrolling:\n- A (enrolling in c)");
+        assert_eq!(list(&all, &[slot("author", "eve")]), "There are no experiments made by eve.");
+    }
 }

@@ -5,7 +5,7 @@ use crate::reading::{Clause, Reading};
 use crate::token::LONGEST;
 use crate::wire;
 
-/// Why nothing of a message is done; none if the message is one clause that was understood whole.
+/// Why nothing of a message is done; none if it was understood whole.
 pub(crate) fn not_understood(reading: &Reading, message: &str, near: &[&str]) -> Option<String> {
     if let Some(length) = reading.too_long {
         return Some(format!(
@@ -32,12 +32,12 @@ pub(crate) fn not_understood(reading: &Reading, message: &str, near: &[&str]) ->
             numbered(other)
         ));
     }
-    let several =
-        reading.clauses.len() > 1 && !reading.clauses.iter().all(|clause| clause.act() == "explain");
-    several.then(|| {
+    // "Start it and never stop it": only the person knows what is wanted.
+    let contradicts = reading.clauses.len() > 1
+        && reading.clauses.iter().any(|clause| matches!(clause.act(), "refuse" | "insist"));
+    contradicts.then(|| {
         format!(
-            "You ask for {} things, and I take one at a time: {}. I started nothing yet; say the first one alone, then the next.",
-            reading.clauses.len(),
+            "You say several things at once: {}. I started nothing; say one of them alone.",
             numbered(&reading.clauses)
         )
     })

@@ -1,9 +1,6 @@
 //! `/flags`: features that applications show to some students only, selected by lists.
 
-pub(crate) mod files;
 pub(crate) mod lists;
-
-use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
@@ -13,14 +10,11 @@ use crate::segments::{self, segment};
 use crate::wire::body::{entries, text};
 use crate::wire::fault::Fault;
 use crate::wire::row::{row, with};
-use crate::wire::validate::{self, is_uuid};
+use crate::wire::validate;
 use crate::wire::words::FilterMode;
-use crate::wire::{paging, spans};
 use crate::world::World;
-use crate::world::model::{Exposure, Flag, FlagColumns, FlagTie, Stamp, User};
+use crate::world::model::{Flag, FlagColumns, FlagTie, Stamp, User};
 use crate::world::table::key;
-
-const STATUSES: [&str; 3] = ["enabled", "disabled", "archived"];
 
 /// `GET /flags`.
 pub(crate) fn all(core: &mut Core, _: &ApiRequest) -> Result<Value, Fault> {
@@ -47,16 +41,6 @@ fn whole(world: &World, flag: &Flag) -> Value {
             ("featureFlagSegmentExclusion", lists(&flag.exclusion)),
         ],
     )
-}
-
-/// `GET /flags/export/:id`.
-pub(crate) fn export(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
-    let id = validate::path_id(&asked.id)?;
-    let flag = find(&core.world, &id).ok_or_else(|| Fault::not_found("Feature Flag not found"))?;
-    let shown = whole(&core.world, flag);
-    let name = flag.columns.name.clone();
-    audit::flagged(core, "featureFlagDesignExported", json!({ "flagName": name }));
-    Ok(shown)
 }
 
 /// `POST /flags`: always with a new id; lists in the body are ignored.
@@ -206,89 +190,11 @@ pub(crate) fn delete(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault
     for tie in flag.inclusion.iter().chain(&flag.exclusion) {
         segment::remove_with_lists(&mut core.world, &tie.segment_id);
     }
-    core.world.exposures.remove_under(&[&id], |_| true);
     audit::flagged(core, "featureFlagDeleted", json!({ "flagName": flag.columns.name }));
     Ok(json!([row(&flag.columns)]))
 }
 
-/// `POST /flags/paginated`.
-pub(crate) fn paginated(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
-    let body = &asked.body;
-    validate::flag_page(body)?;
-    let world = &core.world;
-    let mut found = world.flags_in_order();
-    found.retain(|flag| matches(&flag.columns, &body["searchParams"]));
-    sort(&mut found, &body["sortParams"]);
-    let total = found.len();
-    let nodes = paging::cut(found, body)?.into_iter().map(|flag| node(world, flag)).collect();
-    Ok(paging::page(total, nodes, body))
-}
-
-fn node(world: &World, flag: &Flag) -> Value {
-    let id = &flag.columns.id;
-    let shown =
-        with(row(&flag.columns), [("featureFlagExposures", json!(world.exposures.under(&[id]).count()))]);
-    if flag.inclusion.is_empty() {
-        return shown;
-    }
-    let ties = flag.inclusion.iter().map(|tie| segments::view::flag_tie(tie, id));
-    with(shown, [("featureFlagSegmentInclusion", ties.collect())])
-}
-
-/// The key is not searched; a search for it searches all other fields.
-fn matches(columns: &FlagColumns, search: &Value) -> bool {
-    let Some(wanted) = search["string"].as_str().map(str::to_lowercase) else { return true };
-    let holds = |text: &str| text.to_lowercase().contains(&wanted);
-    let any = |texts: &[String]| holds(&texts.join(","));
-    let is_id = || is_uuid(&search["string"]) && columns.id == wanted;
-    match search["key"].as_str().unwrap_or_default() {
-        "name" => holds(&columns.name),
-        "status" => holds(&columns.status),
-        "context" => any(&columns.context),
-        "tag" => any(&columns.tags),
-        "id" => !is_uuid(&search["string"]) || is_id(),
-        _ => {
-            holds(&columns.name)
-                || holds(&columns.status)
-                || any(&columns.context)
-                || any(&columns.tags)
-                || is_id()
-        }
-    }
-}
-
-fn sort(found: &mut [&Flag], by: &Value) {
-    let place = |flag: &Flag| STATUSES.iter().position(|status| *status == flag.columns.status);
-    let compare = |a: &Flag, b: &Flag| match by["key"].as_str() {
-        Some("name") => paging::by_name(&a.columns.name, &b.columns.name),
-        Some("key") => paging::by_name(&a.columns.key, &b.columns.key),
-        Some("status") => place(a).cmp(&place(b)),
-        Some(_) => a.columns.stamp.updated_at.cmp(&b.columns.stamp.updated_at),
-        None => Ordering::Equal,
-    };
-    found.sort_by(|a, b| if by["sortAs"] == "DESC" { compare(b, a) } else { compare(a, b) });
-}
-
-/// `POST /flags/date`: the number of first exposures by date.
-pub(crate) fn exposures(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
-    let body = &asked.body;
-    validate::exposures(body)?;
-    let id = body["flagId"].as_str().unwrap_or_default();
-    if !is_uuid(&body["flagId"]) {
-        return Err(Fault::unguarded_query(format!("invalid input syntax for type uuid: \"{id}\"")));
-    }
-    let now = core.now();
-    let flag = find(&core.world, id).ok_or_else(|| Fault::no_flag(id))?;
-    let made = &flag.columns.stamp.created_at;
-    let times =
-        core.world.exposures.under(&[&flag.columns.id]).map(|(_, exposure)| exposure.created_at.as_str());
-    let times: Vec<&str> = times.collect();
-    let ahead = body["clientOffset"].as_f64().unwrap_or(0.0) as i64;
-    let range = body["range"].as_str().unwrap_or_default();
-    spans::counted(&now, made, range, ahead, &times).ok_or_else(|| Fault::internal("lost date"))
-}
-
-/// The keys of a student's flags, those for all students first. The exposure of a known student is recorded.
+/// The keys of a student's flags, those for all students first.
 pub(crate) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
     let world = &core.world;
     let (mut of_all, of_some): (Vec<&Flag>, Vec<&Flag>) = world
@@ -300,16 +206,7 @@ pub(crate) fn keys(core: &mut Core, context: &str, user: &User) -> Value {
         .filter(|flag| is_shown(world, flag, user))
         .partition(|flag| flag.columns.filter_mode == FilterMode::IncludeAll);
     of_all.extend(of_some);
-    let shown: Vec<(String, String)> =
-        of_all.into_iter().map(|flag| (flag.columns.id.clone(), flag.columns.key.clone())).collect();
-    if world.users.contains(&user.id) {
-        let now = core.now();
-        for (id, _) in &shown {
-            let exposure = Exposure { created_at: now.clone() };
-            core.world.exposures.insert_first(key(&[id, &user.id]), exposure);
-        }
-    }
-    shown.into_iter().map(|(_, key)| key).collect()
+    of_all.into_iter().map(|flag| flag.columns.key.clone()).collect()
 }
 
 /// Disabled lists do not count, nor does an inclusion list if all students are included.

@@ -8,7 +8,6 @@ pub(crate) mod csv;
 pub(crate) mod dialect;
 pub(crate) mod fault;
 pub(crate) mod fit;
-pub(crate) mod json_text;
 pub(crate) mod paging;
 pub(crate) mod row;
 pub(crate) mod shape;

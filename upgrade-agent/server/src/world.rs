@@ -9,7 +9,7 @@ pub(crate) mod table;
 
 use crate::wire::dialect::Dialect;
 use model::{
-    Account, AuditEntry, Exclusion, Experiment, Exposure, Flag, GroupEnrollment, Log, Metric, PreviewUser,
+    Account, AuditEntry, Exclusion, Experiment, Flag, GroupEnrollment, Log, Metric, PreviewUser,
     RepeatedEnrollment, Segment, Setting, StratificationFactor, Stratum, User, UserEnrollment, Visit,
 };
 use table::{Change, Table, key, parts};
@@ -53,8 +53,6 @@ pub(crate) struct World {
     pub(crate) logs: Table<Log>,
     /// By id.
     pub(crate) flags: Table<Flag>,
-    /// By flag and student.
-    pub(crate) exposures: Table<Exposure>,
 }
 
 /// Does the same with every table.
@@ -64,7 +62,7 @@ macro_rules! each_table {
             $world, $table => $what;
             experiments, segments, preview_users, settings, accounts, deeds, users, aliases, visits, enrolled,
             repeated, enrolled_groups, excluded, excluded_groups, stratification_factors, strata, metrics, logs,
-            flags, exposures
+            flags
         )
     };
     ($world:ident, $table:ident => $what:expr; $($name:ident),+) => {
@@ -98,7 +96,6 @@ impl World {
             metrics: Table::new("metric"),
             logs: Table::new("log"),
             flags: Table::new("flag"),
-            exposures: Table::new("exposure"),
         }
     }
 

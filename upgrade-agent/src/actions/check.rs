@@ -20,6 +20,35 @@ use simulations::{check_balance, check_journey, check_visit};
 use students::{check_init, check_mark, check_user};
 use words::{check_known, in_context, not_a_word};
 
+/// A mistake, and the parameter that it is in; none if it is in no single one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) parameter: Option<&'static str>,
+    pub(crate) text: String,
+}
+
+/// The mistakes found so far, and the parameter that is being checked.
+#[derive(Default)]
+struct Problems(Vec<Problem>, Option<&'static str>);
+
+impl Problems {
+    /// Begins with a parameter.
+    fn of(&mut self, parameter: &'static str) -> &mut Self {
+        self.1 = Some(parameter);
+        self
+    }
+
+    /// Begins with what concerns several parameters.
+    fn of_all(&mut self) -> &mut Self {
+        self.1 = None;
+        self
+    }
+
+    fn push(&mut self, text: String) {
+        self.0.push(Problem { parameter: self.1, text });
+    }
+}
+
 /// The mistakes of an action, a sentence each, with what would be right. Missing facts are not checked.
 ///
 /// ```
@@ -33,74 +62,80 @@ use words::{check_known, in_context, not_a_word};
 /// assert_eq!(check(&action, &Facts::default()), ["the weights must sum to 100, and they sum to 110"]);
 /// ```
 pub fn check(action: &Action, facts: &Facts<'_>) -> Vec<String> {
-    let mut found = Vec::new();
+    problems(action, facts).into_iter().map(|problem| problem.text).collect()
+}
+
+/// The mistakes of an action with their parameters.
+pub(crate) fn problems(action: &Action, facts: &Facts<'_>) -> Vec<Problem> {
+    let mut all = Problems::default();
+    let found = &mut all;
     match action {
-        Action::CreateExperiment(create) => check_create(create, facts, &mut found),
-        Action::UpdateExperiment(update) => check_update(update, facts, &mut found),
-        Action::UpdateExperimentStatus(status) => check_status(status, facts, &mut found),
+        Action::CreateExperiment(create) => check_create(create, facts, found),
+        Action::UpdateExperiment(update) => check_update(update, facts, found),
+        Action::UpdateExperimentStatus(status) => check_status(status, facts, found),
         Action::GetDecisionPointAssignments(asked) => {
-            check_user(&asked.user_id, &mut found);
-            check_context(&asked.context, facts, &mut found);
+            check_user(&asked.user_id, found);
+            check_context(&asked.context, facts, found);
         }
-        Action::MarkDecisionPoint(mark) => check_mark(mark, facts, &mut found),
-        Action::InitExperimentUser(init) => check_init(init, &mut found),
-        Action::VisitDecisionPoint(visit) => check_visit(visit, facts, &mut found),
-        Action::TestConditionBalance(test) => check_balance(action, test, facts, &mut found),
-        Action::SimulateUserJourney(journey) => check_journey(journey, facts, &mut found),
+        Action::MarkDecisionPoint(mark) => check_mark(mark, facts, found),
+        Action::InitExperimentUser(init) => check_init(init, found),
+        Action::VisitDecisionPoint(visit) => check_visit(visit, facts, found),
+        Action::TestConditionBalance(test) => check_balance(action, test, facts, found),
+        Action::SimulateUserJourney(journey) => check_journey(journey, facts, found),
         Action::DeleteExperiment(_) => {}
     }
-    found
+    all.0
 }
 
 /// The mistake in the name of a context.
 pub(crate) fn unknown_context(name: &str, contexts: &ContextMetadata) -> Option<String> {
-    let mut found = Vec::new();
+    let mut found = Problems::default();
     check_context(name, &Facts { contexts: Some(contexts), ..Facts::default() }, &mut found);
-    found.pop()
+    found.0.pop().map(|problem| problem.text)
 }
 
 /// The sentence for an unknown experiment, with the name that may be meant.
 pub(crate) fn unknown_experiment(name: &str, names: &[ExperimentName]) -> String {
     let known: Vec<&str> = names.iter().map(|known| known.name.as_str()).collect();
-    let mut found = Vec::new();
+    let mut found = Problems::default();
     check_known("experiment", name, &known, "this server", &mut found);
-    found.pop().unwrap_or_default()
+    found.0.pop().map(|problem| problem.text).unwrap_or_default()
 }
 
-fn check_create(create: &CreateExperiment, facts: &Facts<'_>, found: &mut Vec<String>) {
-    check_name(&create.name, None, facts, found);
-    let context = check_context(&create.context, facts, found);
+fn check_create(create: &CreateExperiment, facts: &Facts<'_>, found: &mut Problems) {
+    check_name(&create.name, None, facts, found.of("name"));
+    let context = check_context(&create.context, facts, found.of("context"));
     let unit = create.assignment_unit.as_ref().unwrap_or(&AssignmentUnit::Individual);
     check_unit(unit, create.group_type.as_deref(), create.consistency_rule.as_ref(), context, found);
-    check_conditions(&create.conditions, context, found);
-    check_points(&create.decision_points, context, found);
-    check_filter(create.filter_mode.as_ref(), found);
-    check_tags(&create.tags, found);
+    check_conditions(&create.conditions, context, found.of("conditions"));
+    check_points(&create.decision_points, context, found.of("decision_points"));
+    check_filter(create.filter_mode.as_ref(), found.of("filter_mode"));
+    check_tags(&create.tags, found.of("tags"));
     let codes: Vec<&str> = create.conditions.iter().map(|condition| condition.code.as_str()).collect();
-    check_rule(create.post_experiment_rule.as_ref(), &codes, found);
+    check_rule(create.post_experiment_rule.as_ref(), &codes, found.of("post_experiment_rule"));
     check_list("inclusion", &create.inclusion_users, &create.inclusion_groups, context, found);
     check_list("exclusion", &create.exclusion_users, &create.exclusion_groups, context, found);
 }
 
-fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<String>) {
+fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Problems) {
     if update.params_are_empty() {
         found.push("an update must change something: name what".to_owned());
     }
     let old = facts.experiment;
     if let Some(name) = &update.name {
-        check_name(name, Some(&update.experiment_id), facts, found);
+        check_name(name, Some(&update.experiment_id), facts, found.of("name"));
     }
     let context = update.context.as_deref().or(old.and_then(|old| old.context.first().map(String::as_str)));
-    let context = context.and_then(|name| check_context(name, facts, found));
+    let context = context.and_then(|name| check_context(name, facts, found.of("context")));
     check_new_unit(update, old, context, found);
     if let Some(conditions) = &update.conditions {
-        check_conditions(conditions, context, found);
+        check_conditions(conditions, context, found.of("conditions"));
     }
     if let Some(points) = &update.decision_points {
-        check_points(points, context, found);
+        check_points(points, context, found.of("decision_points"));
     }
-    check_filter(update.filter_mode.as_ref(), found);
-    check_tags(update.tags.as_deref().unwrap_or_default(), found);
+    check_filter(update.filter_mode.as_ref(), found.of("filter_mode"));
+    check_tags(update.tags.as_deref().unwrap_or_default(), found.of("tags"));
     let users = update.inclusion_users.as_deref();
     let groups = update.inclusion_groups.as_deref();
     check_list("inclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
@@ -108,6 +143,7 @@ fn check_update(update: &UpdateExperiment, facts: &Facts<'_>, found: &mut Vec<St
     let groups = update.exclusion_groups.as_deref();
     check_list("exclusion", users.unwrap_or_default(), groups.unwrap_or_default(), context, found);
     check_new_rule(update, old, found);
+    let found = found.of_all();
     let Some(old) = old else { return };
     check_lock(update, old, found);
     check_design(update, old, found);
@@ -121,7 +157,7 @@ fn check_new_unit(
     update: &UpdateExperiment,
     old: Option<&Experiment>,
     context: Option<NamedContext<'_>>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
     if update.assignment_unit.is_none() && update.group_type.is_none() && update.consistency_rule.is_none() {
         return;
@@ -139,13 +175,13 @@ fn check_new_unit(
 }
 
 /// The post-experiment rule and the conditions, after the change.
-fn check_new_rule(update: &UpdateExperiment, old: Option<&Experiment>, found: &mut Vec<String>) {
+fn check_new_rule(update: &UpdateExperiment, old: Option<&Experiment>, found: &mut Problems) {
     let given =
         update.conditions.as_deref().unwrap_or_default().iter().map(|condition| condition.code.as_str());
     let kept = old.filter(|_| update.conditions.is_none()).map(|old| &old.conditions);
     let kept = kept.into_iter().flatten().map(|condition| condition.code.as_str());
     let codes: Vec<&str> = given.chain(kept).collect();
-    check_rule(update.post_experiment_rule.as_ref(), &codes, found);
+    check_rule(update.post_experiment_rule.as_ref(), &codes, found.of("post_experiment_rule"));
     let standing = old.filter(|_| update.post_experiment_rule.is_none()).map(|old| &old.post_rule);
     let assigned = standing.filter(|rule| rule.rule == PostExperimentRule::Assign);
     if let Some(code) = assigned.and_then(|rule| rule.condition_code.as_deref())
@@ -159,7 +195,7 @@ fn check_new_rule(update: &UpdateExperiment, old: Option<&Experiment>, found: &m
 }
 
 /// The changes that are not allowed while students are in an experiment.
-fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<String>) {
+fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Problems) {
     let locked = matches!(old.state, ExperimentState::Enrolling | ExperimentState::EnrollmentComplete);
     if !locked || update.force {
         return;
@@ -189,7 +225,7 @@ fn check_lock(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<Strin
 }
 
 /// Designs that these parameters cannot express are not changed.
-fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Vec<String>) {
+fn check_design(update: &UpdateExperiment, old: &Experiment, found: &mut Problems) {
     if old.design == ExperimentType::Factorial && update.conditions.is_some() {
         found.push(format!(
             "experiment '{}' is factorial: its conditions are combinations of levels, which can be changed on UpGrade's \
@@ -211,7 +247,7 @@ fn check_kept_parts(
     update: &UpdateExperiment,
     old: &Experiment,
     (name, context): NamedContext<'_>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
     if old.context.iter().any(|known| known == name) {
         return;
@@ -244,7 +280,7 @@ fn check_kept_parts(
     }
 }
 
-fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut Vec<String>) {
+fn check_status(change: &UpdateExperimentStatus, facts: &Facts<'_>, found: &mut Problems) {
     if let ExperimentState::Unknown(word) = &change.status {
         let newer = ["running", "paused", "completed"];
         let words: Vec<&str> = ExperimentState::WORDS.iter().copied().chain(newer).collect();
@@ -276,7 +312,7 @@ fn unusual(from: &ExperimentState, to: &ExperimentState) -> String {
 }
 
 /// The conditions under which UpGrade's own screen lets an experiment start.
-fn check_ready(experiment: &Experiment, found: &mut Vec<String>) {
+fn check_ready(experiment: &Experiment, found: &mut Problems) {
     let name = display(&experiment.name);
     if experiment.decision_points.is_empty() {
         found.push(format!(

@@ -66,6 +66,48 @@ pub fn required(kind: ActionKind) -> Vec<String> {
     names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// The parameters without those that the action does not have, and without fields that their values do not
+/// have; a sentence for each. A field that is `null` is not set.
+pub(crate) fn pruned(kind: ActionKind, params: &Params) -> (Params, Vec<String>) {
+    let schema = kind.schema();
+    let mut dropped = unknown_parameters(kind, params);
+    let known = known_parameters(kind);
+    let mut params = params.clone();
+    params.retain(|name, value| !value.is_null() && known.contains(name));
+    for (name, value) in &mut params {
+        prune(value, &schema["properties"][name.as_str()], &schema, name, &mut dropped);
+    }
+    (params, dropped)
+}
+
+fn prune(value: &mut Value, schema: &Value, root: &Value, path: &str, dropped: &mut Vec<String>) {
+    let schema = match schema["$ref"].as_str().and_then(|path| root.pointer(path.strip_prefix('#')?)) {
+        Some(defined) => defined,
+        None => schema,
+    };
+    if let Some(kinds) = schema["anyOf"].as_array() {
+        // An optional value: its schema or null.
+        return kinds.iter().for_each(|kind| prune(value, kind, root, path, dropped));
+    }
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| prune(item, &schema["items"], root, path, dropped));
+        }
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            let Some(known) = schema["properties"].as_object() else { return };
+            fields.retain(|name, _| {
+                let stays = known.contains_key(name);
+                if !stays {
+                    dropped.push(format!("`{path}` has no field `{}`", display(name)));
+                }
+                stays
+            });
+        }
+        _ => {}
+    }
+}
+
 /// A sentence for each parameter that the action does not have.
 pub fn unknown_parameters(kind: ActionKind, params: &Params) -> Vec<String> {
     let known = known_parameters(kind);

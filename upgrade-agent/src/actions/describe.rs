@@ -238,6 +238,16 @@ fn create_lines(create: &CreateExperiment) -> Vec<String> {
 
 fn update_lines(update: &UpdateExperiment, proposal: &Proposal) -> Vec<String> {
     let mut lines = vec![format!("Update experiment '{}' with new settings?", name(proposal))];
+    lines.extend(changes(update));
+    if let Some(state) = proposal.current.as_ref().filter(|_| update.force) {
+        lines.push(format!("- forced: although it is {state}"));
+    }
+    lines
+}
+
+/// A line for each setting that an update changes.
+pub(crate) fn changes(update: &UpdateExperiment) -> Vec<String> {
+    let mut lines = Vec::new();
     let mut line = |word: &str, value: Option<String>| {
         lines.extend(value.map(|value| format!("- {word}: {value}")));
     };
@@ -262,9 +272,6 @@ fn update_lines(update: &UpdateExperiment, proposal: &Proposal) -> Vec<String> {
     line("excluded groups", update.exclusion_groups.as_deref().map(groups));
     line("conditions", update.conditions.as_deref().map(conditions));
     line("decision points", update.decision_points.as_deref().map(points));
-    if update.force {
-        line("forced", proposal.current.as_ref().map(|state| format!("although it is {state}")));
-    }
     lines
 }
 

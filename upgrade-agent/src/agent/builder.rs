@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use agentgraph::store::{MemoryStore, Store};
 use agentgraph::{Checkpointer, CompiledGraph, MemorySaver};
 use agentgraph_llm::{ChatModel, ScriptedModel};
 use uuid::Uuid;
@@ -25,12 +26,19 @@ pub struct UpgradeAgentBuilder {
     model: Option<Arc<dyn ChatModel>>,
     client: Option<UpgradeClient>,
     checkpointer: Option<Arc<dyn Checkpointer>>,
+    store: Option<Arc<dyn Store>>,
     settings: Settings,
 }
 
 impl UpgradeAgentBuilder {
     pub(super) fn new() -> Self {
-        UpgradeAgentBuilder { model: None, client: None, checkpointer: None, settings: default_settings() }
+        UpgradeAgentBuilder {
+            model: None,
+            client: None,
+            checkpointer: None,
+            store: None,
+            settings: default_settings(),
+        }
     }
 
     /// Sets the chat model.
@@ -48,6 +56,22 @@ impl UpgradeAgentBuilder {
     /// Sets the store of the threads; in memory if not set. An `Arc` of a store can be shared.
     pub fn checkpointer(mut self, checkpointer: impl Checkpointer) -> Self {
         self.checkpointer = Some(Arc::new(checkpointer));
+        self
+    }
+
+    /// Sets the store that all threads share, in memory if not set: for notes about plans that have a status
+    /// to restore, so that other threads can say so, and [`UpgradeAgent::threads_to_restore`] finds them
+    /// after a restart.
+    ///
+    /// ```
+    /// use agentgraph::store::MemoryStore;
+    /// use upgrade_agent::UpgradeAgent;
+    ///
+    /// let builder = UpgradeAgent::builder().store(MemoryStore::new());
+    /// # let _ = builder;
+    /// ```
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
         self
     }
 
@@ -115,9 +139,16 @@ impl UpgradeAgentBuilder {
     /// # Errors
     /// `E_AGENT_CONFIG` if the model or the client is missing or a number is out of its range.
     pub fn build(self) -> Result<UpgradeAgent, AgentError> {
+        let store = self.store.clone().unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let (graph, checkpointer) = self.graph()?;
+        let graph = graph.store(Arc::clone(&store));
         let graph = graph.checkpointer(checkpointer.unwrap_or_else(|| Arc::new(MemorySaver::new())));
-        Ok(UpgradeAgent { place: Place::Here(graph.clone()), graph, threads: Arc::default() })
+        Ok(UpgradeAgent {
+            place: Place::Here(graph.clone()),
+            graph,
+            threads: Arc::default(),
+            store: Some(store),
+        })
     }
 
     /// Builds a worker, which runs the turns of [`UpgradeAgent::on_restate`]. Conversations are stored in the
@@ -139,11 +170,14 @@ impl UpgradeAgentBuilder {
     /// As [`build`](Self::build).
     #[cfg(feature = "restate")]
     pub fn worker(self) -> Result<agentgraph_restate::RestateWorker, AgentError> {
-        let (graph, checkpointer) = self.graph()?;
-        let graph = match checkpointer {
-            Some(kept) => graph.checkpointer(kept),
-            None => graph,
-        };
+        let store = self.store.clone();
+        let (mut graph, checkpointer) = self.graph()?;
+        if let Some(kept) = checkpointer {
+            graph = graph.checkpointer(kept);
+        }
+        if let Some(store) = store {
+            graph = graph.store(store);
+        }
         Ok(agentgraph_restate::RestateWorker::new().graph(super::GRAPH, graph))
     }
 

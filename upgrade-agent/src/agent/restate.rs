@@ -32,6 +32,6 @@ impl UpgradeAgent {
     /// `E_AGENT_CONFIG` if the graph cannot be built, which is a mistake in this library.
     pub fn on_restate(client: &RestateClient) -> Result<Self, AgentError> {
         let place = Place::Restate(Remote::new(client.graph(GRAPH)));
-        Ok(UpgradeAgent { graph: builder::without_world()?, place, threads: Arc::default() })
+        Ok(UpgradeAgent { graph: builder::without_world()?, place, threads: Arc::default(), store: None })
     }
 }

@@ -3,14 +3,16 @@
 use agentgraph::Code;
 use upgrade_agent::agent::AgentError;
 
+use super::failure::program_words;
 use super::store::Store;
 
 /// The failure of a turn, with the advice.
 pub(super) fn failure_text(error: &AgentError, thread: &str, store: &Store) -> String {
-    let AgentError::Engine(cause) = error else { return error.to_string() };
+    let text = program_words(&error.to_string());
+    let AgentError::Engine(cause) = error else { return text };
     match advice(cause.code(), thread, store) {
-        Some(advice) => format!("{error}\n{advice}"),
-        None => error.to_string(),
+        Some(advice) => format!("{text}\n{advice}"),
+        None => text,
     }
 }
 

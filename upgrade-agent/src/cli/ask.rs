@@ -6,6 +6,8 @@ use upgrade_agent::agent::Turn;
 
 use super::answer::{self, Answer};
 use super::chart;
+use super::chat::turn::numbered;
+use super::chat::{nth, wants_a_word};
 use super::failure::Failure;
 use super::screen::Screen;
 use super::world::World;
@@ -55,9 +57,12 @@ async fn print_turn(
 
 async fn run_turn(world: &World, thread: &str, text: &str, screen: Screen) -> Result<Turn, Failure> {
     let failed = |error| Failure::Turn(world.failure_text(&error, thread));
+    world.restore_others(thread, screen).await;
     world.meet(thread, screen).await.map_err(failed)?;
     world.is_ready(thread).await?;
-    world.agent.turn(thread, text).await.map_err(failed)
+    let last = world.agent.conversation(thread).await.map_err(failed)?.unwrap_or_default();
+    let offered = if wants_a_word(last.pending.summary().as_ref()) { &[][..] } else { &last.suggested };
+    world.agent.turn(thread, nth(offered, text.trim()).unwrap_or(text)).await.map_err(failed)
 }
 
 fn print_text(turn: &Turn, screen: Screen) {
@@ -68,7 +73,9 @@ fn print_text(turn: &Turn, screen: Screen) {
     if let Some(chart) = chart::below(turn, screen) {
         screen.line(&format!("\n{chart}"));
     }
-    if !turn.suggested.is_empty() {
+    if wants_a_word(turn.pending.as_ref()) {
         screen.line(&format!("({})", turn.suggested.join(" / ")));
+    } else if !turn.suggested.is_empty() {
+        screen.raw(&numbered(&turn.suggested, screen));
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! This file contains the commands and the prompt; `turn.rs` shows a running turn.
 
-mod turn;
+pub(super) mod turn;
 
 use std::time::SystemTime;
 
 use agentgraph_llm::{Message, Role};
+use upgrade_agent::reply::{Verdict, read};
 use upgrade_agent::state::{ConfirmKind, ConversationState, Pending, PendingSummary};
 
 use super::failure::Failure;
@@ -22,7 +23,7 @@ const HELP: &str = "\
 Say what you want in plain words. Quick answers can be chosen by their number.
 /threads        list the conversations
 /thread NAME    go on with another conversation, or begin one; a number of the list will do
-/delete NAME    delete a conversation
+/delete NAME    delete a conversation, after a yes
 /help           this text
 /quit           leave (or end the input); without the stroke, too";
 
@@ -39,6 +40,7 @@ pub(super) async fn run(config: &Config, thread: String, screen: Screen) -> Resu
         waits_for_yes: false,
         shown: 0,
         questions: keyboard.questions(),
+        deleting: None,
         is_unread: false,
     };
     chat.run(keyboard, interrupts).await;
@@ -64,6 +66,8 @@ struct Chat {
     /// The last turn of the thread whose reply is on this screen. Another process may have continued since.
     shown: u64,
     questions: Questions,
+    /// The conversation that a yes deletes.
+    deleting: Option<String>,
     /// Whether printing a reply failed.
     is_unread: bool,
 }
@@ -107,6 +111,7 @@ impl Chat {
         {
             self.screen.warn(&format!("The UpGrade server does not answer: {error}"));
         }
+        self.world.restore_others(&self.thread, self.screen).await;
         match self.world.meet(&self.thread, self.screen).await {
             Ok(()) => self.open_thread().await,
             Err(error) => self.screen.warn(&self.world.failure_text(&error, &self.thread)),
@@ -152,13 +157,20 @@ impl Chat {
     }
 
     async fn take(&mut self, line: &str) -> ChatFlow {
+        if let Some(name) = self.deleting.take() {
+            match read(line, ConfirmKind::YesNo) {
+                Verdict::Yes => self.delete_thread(&name).await,
+                _ => self.screen.line(&format!("Thread {name} is kept.")),
+            }
+            return ChatFlow::GoOn;
+        }
         match line.split_once(' ').unwrap_or((line, "")) {
             ("", _) => {}
             ("/quit" | "/exit", _) | ("quit" | "exit", "") => return ChatFlow::Leave,
             ("/help", _) => self.screen.line(HELP),
             ("/threads", _) => self.list_threads().await,
             ("/thread", name) => self.change_thread(name.trim()).await,
-            ("/delete", name) => self.delete_thread(name.trim()).await,
+            ("/delete", name) => self.ask_to_delete(name.trim()).await,
             (command, _) if command.starts_with('/') => {
                 self.screen.line(&format!("There is no command {command}; /help lists them."));
             }
@@ -200,6 +212,16 @@ impl Chat {
             Err(_) => self
                 .screen
                 .line(&format!("This is the thread {}. Say /thread NAME for another.", self.thread)),
+        }
+    }
+
+    async fn ask_to_delete(&mut self, name: &str) {
+        match threads::check_exists(&self.world.agent, &self.world.store, name).await {
+            Ok(()) => {
+                self.screen.line(&format!("Delete thread {name} with all its messages? Answer yes or no."));
+                self.deleting = Some(name.to_owned());
+            }
+            Err(error) => self.screen.warn(&error.to_string()),
         }
     }
 
@@ -282,12 +304,12 @@ impl Chat {
 }
 
 /// Whether the answer is a word to type. It is not offered with a number, and a number does not select it.
-fn wants_a_word(pending: Option<&PendingSummary>) -> bool {
+pub(super) fn wants_a_word(pending: Option<&PendingSummary>) -> bool {
     matches!(pending, Some(PendingSummary::Confirmation { answer: ConfirmKind::TypeDelete, .. }))
 }
 
 /// The item with this number, counted from 1.
-fn nth<'a>(items: &'a [String], number: &str) -> Option<&'a str> {
+pub(super) fn nth<'a>(items: &'a [String], number: &str) -> Option<&'a str> {
     let number: usize = number.parse().ok()?;
     items.get(number.checked_sub(1)?).map(String::as_str)
 }

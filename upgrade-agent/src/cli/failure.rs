@@ -17,7 +17,7 @@ use crate::config::ConfigError;
 pub(super) enum Failure {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("E_DATA_DIR: cannot write to the data folder {}: {why}; make it writable or choose another with --data-dir", path.display())]
+    #[error("E_DATA_DIR: cannot use the data folder {}: {why}; correct that or choose another with --data-dir", path.display())]
     DataDir { path: PathBuf, why: std::io::Error },
     #[error("E_SERVER_IN_USE: {} is in use by {}, or choose another folder with --data-dir", path.display(), occupant_text(occupant))]
     InUse { path: PathBuf, occupant: Option<Occupant> },
@@ -25,7 +25,7 @@ pub(super) enum Failure {
     Server(ServerError),
     #[error("{0}")]
     Client(#[from] ClientError),
-    #[error("{}", of_model(.0))]
+    #[error("{}", program_words(&.0.to_string()))]
     Model(#[from] agentgraph_llm::Error),
     #[error("{0}")]
     Agent(#[from] AgentError),
@@ -41,8 +41,9 @@ pub(super) enum Failure {
     )]
     Output,
     #[error(
-        "{0}\nThe file is left as it is; to talk on meanwhile, choose another folder with --data-dir. Moving the file away gives \
-         up all conversations in it"
+        "{}\nThe file is left as it is; to talk on meanwhile, choose another folder with --data-dir. Moving the file away gives \
+         up all conversations in it",
+        program_words(&.0.to_string())
     )]
     Store(#[from] StoreError),
     #[error(
@@ -50,6 +51,11 @@ pub(super) enum Failure {
         suggestion(near)
     )]
     NoThread { name: String, near: Option<String> },
+    #[error(
+        "E_RESTORE_DUE: conversation {name} has to restore the status of experiment '{experiment}' first: go on with it, or \
+         say there: give up the restore"
+    )]
+    OwesRestore { name: String, experiment: String },
     #[error("E_SYSTEM: {0}")]
     System(#[from] std::io::Error),
 }
@@ -89,9 +95,13 @@ impl From<ServerError> for Failure {
     }
 }
 
-/// The library's message names its own method for plain http; the program has a flag.
-fn of_model(error: &agentgraph_llm::Error) -> String {
-    error.to_string().replace("`.allow_plain_http()`", "--allow-plain-http")
+/// Messages of the libraries name their own methods; the program has options for them.
+pub(super) fn program_words(message: &str) -> String {
+    const OPTIONS: &[(&str, &str)] = &[
+        ("`.allow_plain_http()`", "--allow-plain-http"),
+        (", or raise `SqliteSaverBuilder::max_size`, then continue with `proceed()`", ", then go on"),
+    ];
+    OPTIONS.iter().fold(message.to_owned(), |text, (method, option)| text.replace(method, option))
 }
 
 fn occupant_text(occupant: &Option<Occupant>) -> String {

@@ -114,6 +114,7 @@ impl Feed {
 
     async fn ready(&mut self) -> Result<(), Failure> {
         let told = |error| Failure::Turn(self.world.failure_text(&error, &self.thread));
+        self.world.restore_others(&self.thread, self.screen).await;
         self.world.meet(&self.thread, self.screen).await.map_err(told)?;
         let recovered = self.world.agent.recover(&self.thread).await.map_err(told)?.map(|turn| turn.reply);
         let state = self.world.agent.conversation(&self.thread).await.map_err(told)?.unwrap_or_default();

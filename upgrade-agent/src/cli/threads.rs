@@ -75,10 +75,15 @@ pub(super) async fn must_exist(config: &Config, name: &str) -> Result<(), Failur
 /// Deletes a conversation, which must exist.
 pub(super) async fn delete(agent: &UpgradeAgent, store: &Store, name: &str) -> Result<(), Failure> {
     check_exists(agent, store, name).await?;
+    // A conversation that cannot be read can be deleted all the same.
+    let state = agent.conversation(name).await.ok().flatten();
+    if let Some(experiment) = state.as_ref().and_then(ConversationState::owes_a_restore) {
+        return Err(Failure::OwesRestore { name: name.to_owned(), experiment: experiment.to_owned() });
+    }
     store.delete(name).await
 }
 
-async fn check_exists(agent: &UpgradeAgent, store: &Store, name: &str) -> Result<(), Failure> {
+pub(super) async fn check_exists(agent: &UpgradeAgent, store: &Store, name: &str) -> Result<(), Failure> {
     if store.has(agent, name).await? {
         return Ok(());
     }

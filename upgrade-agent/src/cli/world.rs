@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agentgraph::SqliteSaver;
+use agentgraph::store::SqliteStore;
 use agentgraph_llm::ChatModel;
 use upgrade_agent::agent::{AgentError, Turn, UpgradeAgent, UpgradeAgentBuilder};
 use upgrade_agent::client::{ClientError, UpgradeClient};
@@ -48,7 +49,9 @@ impl World {
             }
         };
         let client = client(config, server.as_ref())?;
-        let agent = builder(config, client.clone())?.checkpointer(store.clone()).build()?;
+        keep_private(&config.restores_file());
+        let restores = SqliteStore::open(config.restores_file()).await?;
+        let agent = builder(config, client.clone())?.checkpointer(store.clone()).store(restores).build()?;
         let note = server.as_ref().map(|server| Note::leave(&config.server_file(), server.url()));
         Ok(World {
             agent,
@@ -79,6 +82,23 @@ impl World {
         hinted(screen, &hint, self.agent.last(thread)).await?;
         server.check_relay(screen).await;
         Ok(())
+    }
+
+    /// Restores the statuses that plans of other threads had to leave changed, as far as the server answers.
+    /// The open thread restores its own.
+    pub(super) async fn restore_others(&self, thread: &str, screen: Screen) {
+        let mut threads = self.agent.threads_to_restore().await;
+        threads.retain(|other| other != thread);
+        let Some(client) = self.client.as_ref().filter(|_| !threads.is_empty()) else { return };
+        if client.connect().await.is_err() {
+            return;
+        }
+        for other in threads {
+            // A failure is reported when that thread goes on; if it is busy, its plan runs in this moment.
+            if let Ok(Some(turn)) = self.agent.recover(&other).await {
+                screen.warn(&format!("Thread {other}: {}", turn.reply));
+            }
+        }
     }
 
     /// Whether a message can be taken now. A yes that could not be carried out is better given later, so
@@ -163,6 +183,7 @@ fn make_folder(config: &Config) -> Result<(), Failure> {
     let path = &config.data_dir;
     private_folder()
         .create(path)
+        .and_then(|()| make_private(path))
         .and_then(|()| try_to_write(path))
         .map_err(|why| Failure::DataDir { path: path.clone(), why })
 }
@@ -182,6 +203,28 @@ fn keep_private(file: &Path) {
 #[cfg(not(unix))]
 fn keep_private(_: &Path) {}
 
+/// An existing folder becomes private. One that is meant for everybody, such as `/tmp`, is refused.
+#[cfg(unix)]
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    const STICKY: u32 = 0o1000;
+    let mode = folder.metadata()?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    if mode & STICKY != 0 {
+        return Err(std::io::Error::other("it is shared by all users, and conversations must be private"));
+    }
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(|why| {
+        std::io::Error::other(format!("others can read it, and its mode cannot be set to 0700: {why}"))
+    })
+}
+
+#[cfg(not(unix))]
+fn make_private(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
 /// An existing folder may be read-only, for which SQLite's message would be unclear.
 fn try_to_write(folder: &Path) -> std::io::Result<()> {
     let trial = folder.join(format!(".trial-{}", uuid::Uuid::new_v4()));
@@ -200,7 +243,7 @@ fn private_folder() -> std::fs::DirBuilder {
 
 fn client(config: &Config, server: Option<&ServerHandle>) -> Result<UpgradeClient, Failure> {
     let url = config.url.as_deref().or(server.map(ServerHandle::url)).unwrap_or_default();
-    let mut builder = UpgradeClient::builder(url).timeout(config.timeout);
+    let mut builder = UpgradeClient::builder(url).timeout(config.timeout).deadline(config.timeout);
     // The embedded server requires no token, and a token for a real server must not be sent to it.
     if server.is_some() {
         return Ok(builder.build()?);

@@ -16,7 +16,7 @@ pub(super) use failure::{short, success};
 pub(super) use lists::{ListStep, Side, steps as list_steps};
 pub(super) use read::{
     conditions, context_metadata, deleted, enrollment, experiment, experiment_name, experiment_of,
-    global_exclusion, health, list, page, preview_user,
+    global_exclusion, health, list, page,
 };
-pub(super) use students::{aliases, assignment, mark_body, marked, stored_log, user};
+pub(super) use students::{aliases, assignment, mark_body, marked, user};
 pub(super) use write::create_body;

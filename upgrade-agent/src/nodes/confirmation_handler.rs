@@ -91,7 +91,7 @@ fn reassurance(asked: &Confirmation) -> String {
     )
 }
 
-/// Reads the answer. A confirmation is dropped if the message is not the next one after it.
+/// Reads the answer. Only the next message after the question can be one.
 fn settle(
     update: ConversationStateUpdate,
     asked: &Confirmation,
@@ -125,11 +125,11 @@ fn settle(
             ask_again(update, asked, state.turns, text)
         }
         Verdict::Doubt => ask_again(update, asked, state.turns, reassurance(asked)),
+        // A mere question leaves it open, which shows at the end of the turn.
         Verdict::Other => {
             let action = &asked.proposal().action;
-            let note = format!("I have set aside the question whether to {title}; nothing was changed.");
             let dropped = DroppedAction { action: action.kind(), params: action.params(), title };
-            update.dropped(Some(dropped)).notes([note]).pending(Pending::Nothing)
+            update.dropped(Some(dropped))
         }
     }
 }

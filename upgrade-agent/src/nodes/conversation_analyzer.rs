@@ -46,7 +46,7 @@ struct Call {
     user_request_summary: String,
     /// Why, in one sentence.
     #[serde(default, rename = "reasoning")]
-    _reasoning: String,
+    _reasoning: Option<String>,
 }
 
 /// A model that does not classify leaves the intent unclear.

@@ -16,8 +16,10 @@ use crate::agent::Settings;
 use crate::client::UpgradeClient;
 use crate::prompts;
 use crate::reply::{is_cancel, is_no};
+use crate::restores;
 use crate::state::{
-    CachedValue, ConversationState, ConversationStateUpdate, Pending, PresetReply, ResponseKind,
+    CachedValue, ConversationState, ConversationStateUpdate, FurtherRequests, Pending, PresetReply,
+    ResponseKind,
 };
 use crate::tools::{self, Desk, Draft, Gathered};
 
@@ -48,6 +50,13 @@ pub(crate) async fn run(
             .errors([error]);
     }
     let outcome = conclusion::conclude(&desk, &state, &settings, ctx.node()).await;
+    let shown = outcome.experiments(&desk);
+    let mut update = update.notes(restores::elsewhere(&ctx, &shown).await);
+    update = update.notes(desk.notes().chosen.take());
+    let further = std::mem::take(&mut desk.notes().further);
+    if !further.is_empty() {
+        update = update.further(FurtherRequests::new(further, state.turns));
+    }
     outcome.write(keep(update, desk.clear(), state.turns), &state)
 }
 

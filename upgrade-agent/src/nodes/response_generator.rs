@@ -15,7 +15,10 @@ use serde_json::json;
 use super::{begin, failure};
 use crate::agent::Settings;
 use crate::prompts;
-use crate::state::{ConversationState, ConversationStateUpdate, LogStatus, Pending, ResponseKind, TurnError};
+use crate::state::{
+    Confirmation, ConversationState, ConversationStateUpdate, Intent, LogStatus, Pending, ResponseKind,
+    TurnError,
+};
 use crate::tools::StoredData;
 
 const ROUNDS: usize = 6;
@@ -33,6 +36,15 @@ pub(crate) async fn run(
 ) -> ConversationStateUpdate {
     let update = begin(&ctx).await;
     let mut reply = ReplyWriter { ctx: &ctx, text: String::new() };
+    let open = open_confirmation(&state, &settings);
+    if let Some(dropped) = state.dropped.as_ref().filter(|_| open.is_none()) {
+        reply
+            .part(&format!(
+                "I have set aside the question whether to {}; nothing was changed.",
+                dropped.title
+            ))
+            .await;
+    }
     for note in &state.notes {
         reply.part(note).await;
     }
@@ -49,6 +61,24 @@ pub(crate) async fn run(
         reply.part(&missing.question).await;
         suggested.clone_from(&missing.options);
     }
+    let mut update = update;
+    let mut is_open = !matches!(state.pending, Pending::Nothing);
+    if let Some(asked) = open {
+        reply.part(&asked.reminder()).await;
+        suggested = asked.suggested();
+        update = update.pending(Pending::Confirm(Box::new(asked.asked_again(state.turns))));
+    } else if is_stale(&state) {
+        is_open = false;
+        update = update.pending(Pending::Nothing);
+    }
+    let further = state.further.after(&state.user_input, is_open);
+    if let Some(text) = further.text(is_open, state.turns) {
+        reply.part(&text).await;
+    }
+    if further.offered {
+        suggested.clone_from(&further.requests);
+    }
+    update = update.further(further);
     let text = reply.text;
     update
         .history([Message::assistant(&text)])
@@ -56,6 +86,26 @@ pub(crate) async fn run(
         .kind(kind)
         .suggested(suggested)
         .errors(error)
+}
+
+/// Whether the open confirmation is of an earlier turn and was not answered.
+fn is_stale(state: &ConversationState) -> bool {
+    state.dropped.is_some()
+        && matches!(&state.pending, Pending::Confirm(asked) if asked.asked_turn() < state.turns)
+}
+
+/// The confirmation that this turn leaves open: it was asked for in an earlier one, and the message was none
+/// or only a question.
+fn open_confirmation<'s>(state: &'s ConversationState, settings: &Settings) -> Option<&'s Confirmation> {
+    let Pending::Confirm(asked) = &state.pending else { return None };
+    let is_question = state.analysis.as_ref().is_some_and(|analysis| {
+        matches!(analysis.intent, Intent::DirectAnswer | Intent::NeedsInfo)
+            && analysis.confidence >= settings.confidence
+            && state.preset.as_ref().is_none_or(|preset| preset.kind == ResponseKind::Answer)
+    });
+    let is_earlier = asked.asked_turn() < state.turns;
+    let stays = if is_earlier { state.dropped.is_none() || is_question } else { state.user_input.is_empty() };
+    stays.then_some(asked)
 }
 
 /// Lets the model write the reply, and sets the kind of the reply.

@@ -1,4 +1,4 @@
-//! Runs the approved action, and nothing else.
+//! Runs the approved action, or a restore that an approved plan still owes, and nothing else.
 //!
 //! The approval was committed before this node runs and is cleared by its update, so after a kill in between
 //! the node runs again. UpGrade has no idempotency keys. Each action therefore first checks whether it was
@@ -10,6 +10,7 @@ mod journey;
 mod patch;
 mod plan;
 mod report;
+mod restores;
 mod status;
 mod visit;
 
@@ -38,7 +39,7 @@ pub(crate) async fn run(
     if let Some(going) = plan::under_way(&state) {
         return plan::go_on(&visit, update, &going, state.approved.is_some()).await;
     }
-    let Some(approved) = &state.approved else { return update };
+    let Some(approved) = &state.approved else { return restores::settle(&visit, update).await };
     if approved.proposal().plan.is_some() {
         return plan::begin(&visit, update, approved).await;
     }
@@ -132,7 +133,13 @@ fn success_summary(action: &Action, name: &str, detail: &str) -> String {
         Action::CreateExperiment(create) => {
             format!("Experiment '{name}' was created in context '{}' ({detail}).", create.context)
         }
-        Action::UpdateExperiment(_) => format!("Experiment '{name}' was updated."),
+        Action::UpdateExperiment(update) => {
+            let changes = actions::changes(update)
+                .iter()
+                .map(|line| format!("\n{}", actions::on_one_line(line)))
+                .collect::<String>();
+            format!("Experiment '{name}' was updated:{changes}")
+        }
         Action::UpdateExperimentStatus(to) => {
             format!("The status of experiment '{name}' is now {}. {}", to.status, actions::effect(&to.status))
         }

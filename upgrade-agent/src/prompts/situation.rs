@@ -60,7 +60,7 @@ impl<'a> Situation<'a> {
         });
         Situation {
             turn: state.turns,
-            pending: waiting(&state.pending),
+            pending: waiting(&state.pending).filter(|_| state.dropped.is_none()),
             dropped: state.dropped.as_ref(),
             that_experiment: state.last_experiment.as_ref(),
             request: state.analysis.as_ref(),

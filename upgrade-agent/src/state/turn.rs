@@ -35,7 +35,7 @@ pub struct Analysis {
     pub summary: String,
 }
 
-/// A question that a message did not answer. It is not open any more.
+/// A question that a message did not answer. It stays open if the message only asked something.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DroppedAction {
     /// The action of the question.

@@ -28,7 +28,14 @@ pub(crate) struct Gathered {
     pub(crate) names: Option<Vec<ExperimentName>>,
     pub(crate) experiments: Option<Vec<Experiment>>,
     pub(crate) draft: Draft,
+    /// A sentence about a value that was taken because no other one is possible.
+    pub(crate) chosen: Option<String>,
+    /// Requests of the message that are met later.
+    pub(crate) further: Vec<String>,
+    /// The reasons for which a model has given a request up.
     pub(crate) errors: Vec<(ErrorClass, String)>,
+    /// Failures of the server.
+    pub(crate) failures: Vec<(ErrorClass, String)>,
     /// Look-ups without a result. A model may try again, so they become errors only if nothing follows.
     pub(crate) misses: Vec<(ErrorClass, String)>,
     /// The experiments whose details were read.
@@ -81,16 +88,13 @@ impl Desk {
         let note = (crate::nodes::failure::class_of(error), error.to_string());
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::BadRequest => self.notes().misses.push(note),
-            _ => self.note_error(note),
+            _ => note_once(&mut self.notes().failures, note),
         }
         ToolError::failed(error)
     }
 
     pub(super) fn note_error(&self, note: (ErrorClass, String)) {
-        let mut notes = self.notes();
-        if !notes.errors.contains(&note) {
-            notes.errors.push(note);
-        }
+        note_once(&mut self.notes().errors, note);
     }
 
     /// The contexts, fetched once.
@@ -118,5 +122,11 @@ impl Desk {
                 Ok(names)
             }
         }
+    }
+}
+
+fn note_once(notes: &mut Vec<(ErrorClass, String)>, note: (ErrorClass, String)) {
+    if !notes.contains(&note) {
+        notes.push(note);
     }
 }

@@ -95,8 +95,17 @@ impl Draft {
         })
     }
 
-    /// The parameters, without removed ones.
+    /// The parameters, without removed ones and those that the action does not have.
     pub(crate) fn params(&self) -> Params {
+        self.pruned().0
+    }
+
+    /// A sentence for each parameter that was given and dropped, because the action does not have it.
+    pub(crate) fn dropped(&self) -> Vec<String> {
+        self.pruned().1
+    }
+
+    fn pruned(&self) -> (Params, Vec<String>) {
         let mut params = match &self.base {
             DraftBase::Waiting(waiting) if self.goes_on() => waiting.params.clone(),
             DraftBase::Dropped(dropped) if self.goes_on() => dropped.params.clone(),
@@ -104,7 +113,10 @@ impl Draft {
         };
         params.extend(self.given.clone());
         params.retain(|_, value| !value.is_null());
-        params
+        match self.action() {
+            Some(kind) => actions::pruned(kind, &params),
+            None => (params, Vec::new()),
+        }
     }
 
     /// The pending action that was dropped in favour of another one.
@@ -188,10 +200,26 @@ mod tests {
         assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
         draft.name_action(ActionKind::CreateExperiment);
         assert_eq!(draft.params(), params(json!({ "name": "Foo", "context": "c" })));
-        draft.name_action(ActionKind::DeleteExperiment);
+        draft.name_action(ActionKind::GetDecisionPointAssignments);
         assert_eq!(draft.params(), params(json!({ "context": "c" })));
         let left = AbandonedAction { action: ActionKind::CreateExperiment, name: Some("Foo".to_owned()) };
         assert_eq!(draft.left(), Some(left));
+    }
+
+    #[test]
+    fn what_the_action_does_not_have_is_dropped_and_null_is_not_set() {
+        let mut draft = Draft::default();
+        draft.give(params(json!({ "name": "Foo", "colour": "red", "tags": null, "contxt": "c" })));
+        draft.give(params(json!({ "conditions": [{ "code": "a", "weight": null, "title": "A" }] })));
+        assert!(draft.dropped().is_empty(), "the action is not known yet");
+        draft.name_action(ActionKind::CreateExperiment);
+        let kept = json!({ "name": "Foo", "conditions": [{ "code": "a" }] });
+        assert_eq!(draft.params(), params(kept));
+        let dropped = draft.dropped();
+        assert!(dropped[0].starts_with("`create_experiment` has no parameter `colour`"), "{dropped:?}");
+        assert!(dropped[1].ends_with("`contxt`; did you mean `context`?"), "{dropped:?}");
+        assert_eq!(dropped[2..], ["`conditions` has no field `title`"]);
+        assert_eq!(draft.missing(), ["context", "decision_points"]);
     }
 
     #[test]

@@ -19,6 +19,13 @@ struct ExperimentId {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct Listing {
+    /// Whether the people who made the experiments are wanted, too.
+    #[serde(default)]
+    with_authors: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct ContextName {
     /// The context, spelt as get_available_contexts spells it.
     context: String,
@@ -118,14 +125,22 @@ async fn experiment_names(desk: Arc<Desk>, _: NoArguments) -> Result<Value, Tool
 }
 
 /// The full list is stored; the facts of this turn have one line per experiment.
-async fn all_experiments(desk: Arc<Desk>, _: NoArguments) -> Result<Value, ToolError> {
+async fn all_experiments(desk: Arc<Desk>, asked: Listing) -> Result<Value, ToolError> {
+    if asked.with_authors == Some(true) {
+        let authors = desk.client().authors().await.map_err(|error| desk.failed(&error))?;
+        desk.keep("experiment_authors", &authors)?;
+    }
     let mut all = desk.client().experiments().await.map_err(|error| desk.failed(&error))?;
     all.sort_by(|one, other| (&one.name, &one.id).cmp(&(&other.name, &other.id)));
     let lines: Vec<Value> = all.iter().map(line).collect();
     desk.keep("all_experiments", &lines)?;
     let answer = serde_json::to_value(&all)?;
     desk.notes().experiments = Some(all);
-    Ok(answer)
+    let authors = desk.notes().info.get("experiment_authors").cloned();
+    Ok(match authors {
+        Some(authors) => json!({ "experiments": answer, "authors_by_id": authors }),
+        None => answer,
+    })
 }
 
 fn line(experiment: &Experiment) -> Value {

@@ -19,15 +19,15 @@ struct ActionNeeded {
     /// Whether the person wants another one than the action under way, though of the same kind, such as a
     /// second new experiment: what was given for the first is dropped.
     #[serde(default)]
-    begins_anew: bool,
+    begins_anew: Option<bool>,
     /// Why, in one sentence.
     #[serde(default, rename = "reasoning")]
-    _reasoning: String,
+    _reasoning: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct ActionParams {
-    /// Parameters by name, only those that the person gave or that follow from it.
+    /// Parameters by name, only those that the person gave or that follow from it; null is not set.
     action_params: Params,
 }
 
@@ -35,11 +35,15 @@ struct ActionParams {
 struct MissingParams {
     /// Names of parameters that the person still has to give.
     #[serde(default)]
-    missing_params: Vec<String>,
+    missing_params: Option<Vec<String>>,
     /// What of the message you could make nothing of, in a sentence for the person with the words themselves.
     /// Nothing is proposed then.
     #[serde(default)]
     not_understood: Option<String>,
+    /// Requests of the message beside the one that is met now, each in the person's own words. They are
+    /// offered when this one is done.
+    #[serde(default)]
+    further_requests: Option<Vec<String>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -69,7 +73,7 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
             async |desk: Arc<Desk>, call: ActionNeeded| {
                 note(&desk, |draft| {
                     draft.name_action(call.action);
-                    if call.begins_anew {
+                    if call.begins_anew == Some(true) {
                         draft.begin_anew();
                     }
                 })
@@ -79,7 +83,10 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
             desk,
             "set_action_params",
             "Adds parameters of the action; those that are there already and not named stay.",
-            async |desk: Arc<Desk>, call: ActionParams| note(&desk, |draft| draft.give(call.action_params)),
+            async |desk: Arc<Desk>, mut call: ActionParams| {
+                call.action_params.retain(|_, value| !value.is_null());
+                note(&desk, |draft| draft.give(call.action_params))
+            },
         ),
         tool(
             desk,
@@ -93,12 +100,16 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
         tool(
             desk,
             "set_missing_params",
-            "Names the parameters that the person still has to give, and what of the message you could make nothing of: then \
-             no action is proposed and the person is told.",
+            "Names the parameters that the person still has to give, further requests of the message, and what of it you could \
+             make nothing of: then no action is proposed and the person is told.",
             async |desk: Arc<Desk>, call: MissingParams| {
+                let further = call.further_requests.unwrap_or_default();
+                let only_further = !further.is_empty();
+                desk.notes().further.extend(further);
                 note(&desk, |draft| {
-                    if !call.missing_params.is_empty() || call.not_understood.is_none() {
-                        draft.ask_for(call.missing_params);
+                    let missing = call.missing_params.unwrap_or_default();
+                    if !missing.is_empty() || call.not_understood.is_none() && !only_further {
+                        draft.ask_for(missing);
                     }
                     if let Some(words) = call.not_understood {
                         draft.leave_over(words);
@@ -118,8 +129,8 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<FnTool> {
     ]
 }
 
-/// Changes the draft and tells the model how it stands. Parameters that do not fit are noted all the same: if
-/// the model does not correct them, the person is told.
+/// Changes the draft and tells the model how it stands. Parameters that the action does not have are dropped.
+/// Those that do not fit are noted: if the model does not correct them, the person is told.
 fn note(desk: &Desk, change: impl FnOnce(&mut Draft)) -> Result<Value, ToolError> {
     let mut notes = desk.notes();
     change(&mut notes.draft);
@@ -133,6 +144,7 @@ fn note(desk: &Desk, change: impl FnOnce(&mut Draft)) -> Result<Value, ToolError
         "action": draft.action(),
         "params": params,
         "missing": draft.missing(),
+        "dropped": draft.dropped(),
         "problems": problems,
     }))
 }

@@ -647,7 +647,8 @@ async fn an_update_runs_and_succeeds_if_others_already_made_it() {
         if let Some(theirs) = theirs {
             changed_behind(&world, &id, theirs).await;
         }
-        assert_eq!(agent.turn("t", "yes").await.unwrap().reply, "Experiment 'Foo' was updated.");
+        let turn = agent.turn("t", "yes").await.unwrap();
+        assert!(turn.reply.starts_with("Experiment 'Foo' was updated:\n- "), "{}", turn.reply);
         let now = world.behind().experiment(&id).await.unwrap();
         let weights: Vec<f64> = now.conditions.iter().map(|condition| condition.weight).collect();
         assert_eq!(weights, [70.0, 30.0]);

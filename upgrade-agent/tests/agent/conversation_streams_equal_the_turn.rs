@@ -68,7 +68,7 @@ async fn notes_and_preset_texts_are_streamed_too() {
     let agent = world.agent(&script).await;
     script.add(request("update_experiment_status", json!({ "experiment_id": id, "status": "enrolling" })));
     streamed(&agent, "start Foo").await;
-    script.add([wants("direct_answer", 0.9), Reply::text("It is a test.")]);
+    script.add([wants("greeting", 0.9), Reply::text("It is a test.")]);
     let (turn, pieces) = streamed(&agent, "what is an experiment?").await;
     assert!(turn.reply.starts_with("I have set aside") && turn.reply.ends_with("\n\nIt is a test."));
     assert!(pieces.len() > 2);

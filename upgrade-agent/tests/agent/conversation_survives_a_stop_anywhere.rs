@@ -159,7 +159,7 @@ async fn an_update_that_is_sent_twice_changes_once() {
         let conditions = json!([{ "code": "control", "weight": 20 }, { "code": "variant", "weight": 80 }]);
         let params = json!({ "experiment_id": common::id(1), "conditions": conditions });
         let (world, turn) = stopped_at("PUT /experiments", fault, "update_experiment", params, "yes").await;
-        assert_eq!(turn.reply, "Experiment 'Foo' was updated.");
+        assert_eq!(turn.reply, "Experiment 'Foo' was updated:\n- conditions: control 20%, variant 80%");
         let now = world.behind().experiment(&common::id(1)).await.unwrap();
         let weights: Vec<f64> = now.conditions.iter().map(|condition| condition.weight).collect();
         assert_eq!(weights, [20.0, 80.0]);
@@ -173,7 +173,9 @@ async fn an_update_of_several_calls_is_completed_after_a_stop_at_any_call() {
         let params = json!({ "experiment_id": common::id(1), "description": "new", "filter_mode": "excludeAll",
             "inclusion_users": ["ada"], "exclusion_users": ["bob"] });
         let (world, turn) = stopped_at(line, fault, "update_experiment", params, "yes").await;
-        assert_eq!(turn.reply, "Experiment 'Foo' was updated.", "{line}");
+        let told = "Experiment 'Foo' was updated:\n- description: new\n- filter mode: excludeAll\n- included students: ada\n\
+            - excluded students: bob";
+        assert_eq!(turn.reply, told, "{line}");
         let now = world.behind().experiment(&common::id(1)).await.unwrap();
         assert_eq!((now.description.as_str(), now.filter_mode.to_string().as_str()), ("new", "excludeAll"));
         assert_eq!(

@@ -20,6 +20,7 @@ fn the_drawing_shows_five_nodes_and_the_routes_between_them() {
     n4["response_generator"]
     finish([END])
     n4 --> finish
+    start -.-> n3
     start -.-> n2
     start -.-> n1
     start -.-> n0
@@ -33,6 +34,7 @@ fn the_drawing_shows_five_nodes_and_the_routes_between_them() {
     n2 -.-> n4
     n3 -.-> n0
     n3 -.-> n2
+    n3 -.-> n1
     n3 -.-> n4
 "#;
     assert_eq!(mermaid(), expected);

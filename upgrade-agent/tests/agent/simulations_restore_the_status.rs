@@ -5,8 +5,14 @@ use crate::common;
 
 use common::World;
 use common::proxy::Fault;
+use std::sync::Arc;
+
+use agentgraph::MemorySaver;
+use agentgraph::store::MemoryStore;
+use agentgraph_llm::Reply;
 use common::script::{Script, request, wants};
 use serde_json::{Value, json};
+use upgrade_agent::actions::ActionKind;
 use upgrade_agent::agent::{Turn, UpgradeAgent};
 use upgrade_agent::client::ExperimentState::{
     self, Cancelled, Enrolling, EnrollmentComplete, Inactive, Preview,
@@ -143,6 +149,137 @@ async fn a_restore_that_fails_for_good_is_reported() {
     script.add([wants("confirm_reply", 1.0)]);
     let again = agent.turn("t", "yes").await.unwrap();
     assert!(again.pending.is_none(), "{}", again.reply);
+}
+
+/// A store and a world whose test of `Foo` in the thread `t` has failed to restore `inactive`. The server
+/// refuses the next `refusals` changes of a status.
+async fn cut_off(store: &MemoryStore, saver: &Arc<MemorySaver>, refusals: usize) -> (World, Script) {
+    let world = World::new().await;
+    let script = Script::new();
+    world.experiment("Foo", Inactive).await;
+    let agent = over(&world, &script, store, saver).await;
+    script.add(request("test_condition_balance", balance(1)));
+    agent.turn("t", "please").await.unwrap();
+    world.proxy.fail("POST /v6/init", Fault::Hold, 1);
+    let start = async {
+        world.proxy.hangs().await;
+        world.proxy.fail("POST /experiments/state", Fault::Status(500), 3 + refusals);
+        world.proxy.release();
+    };
+    let (turn, ()) = tokio::join!(agent.turn("t", "yes"), start);
+    assert!(turn.unwrap().reply.contains("I could NOT restore"));
+    (world, script)
+}
+
+async fn over(world: &World, script: &Script, store: &MemoryStore, saver: &Arc<MemorySaver>) -> UpgradeAgent {
+    let builder = world.builder(script).await.checkpointer(Arc::clone(saver)).store(store.clone());
+    builder.build().unwrap()
+}
+
+#[tokio::test]
+async fn a_restore_that_failed_is_tried_again_at_each_turn_until_it_is_done() {
+    let (store, saver) = Default::default();
+    let (world, script) = cut_off(&store, &saver, 1).await;
+    // Another process: what is due is read from the thread.
+    let agent = over(&world, &script, &store, &saver).await;
+    let says = |text: &str| vec![wants("direct_answer", 1.0), Reply::text(text)];
+    script.add(says("One."));
+    let refused = agent.turn("t", "what is a condition?").await.unwrap();
+    assert!(refused.reply.contains("I still could NOT restore its status inactive"), "{}", refused.reply);
+    assert!(refused.reply.ends_with("One."), "{}", refused.reply);
+    assert_eq!(status(&world).await, Enrolling);
+
+    script.add(says("Two."));
+    let done = agent.turn("t", "what is a site?").await.unwrap();
+    assert!(done.reply.starts_with("The status of experiment 'Foo' is inactive again"), "{}", done.reply);
+    assert_eq!(done.path, ["tool_executor", "conversation_analyzer", "response_generator"]);
+    assert_eq!(moves(&world).await, [Enrolling, Inactive]);
+    assert_eq!(agent.threads_to_restore().await, Vec::<String>::new());
+
+    script.add(says("Three."));
+    let after = agent.turn("t", "what is a target?").await.unwrap();
+    assert_eq!((after.reply.as_str(), after.path.len()), ("Three.", 2));
+    let log = agent.conversation("t").await.unwrap().unwrap().execution_log;
+    assert_eq!(log.last().map(|entry| entry.action.kind()), Some(ActionKind::UpdateExperimentStatus));
+}
+
+#[tokio::test]
+async fn a_restore_that_failed_is_tried_again_without_a_message() {
+    let (store, saver) = Default::default();
+    let (world, script) = cut_off(&store, &saver, 1).await;
+    let agent = over(&world, &script, &store, &saver).await;
+    assert_eq!(agent.threads_to_restore().await, ["t"]);
+    let refused = agent.recover("t").await.unwrap().unwrap();
+    assert!(refused.reply.contains("I still could NOT restore"), "{}", refused.reply);
+    let done = agent.recover("t").await.unwrap().unwrap();
+    assert!(done.reply.contains("is inactive again"), "{}", done.reply);
+    assert!(agent.recover("t").await.unwrap().is_none());
+    assert_eq!(moves(&world).await, [Enrolling, Inactive]);
+}
+
+#[tokio::test]
+async fn a_restore_without_a_message_leaves_the_open_question_as_it_is() {
+    let (store, saver) = Default::default();
+    let (world, script) = cut_off(&store, &saver, 1).await;
+    let agent = over(&world, &script, &store, &saver).await;
+    script.add(request("init_experiment_user", json!({ "user_id": "ada" })));
+    let asked = agent.turn("t", "add ada").await.unwrap();
+    assert!(asked.reply.contains("I still could NOT restore") && asked.asks_for_a_yes(), "{}", asked.reply);
+    let done = agent.recover("t").await.unwrap().unwrap();
+    assert!(done.reply.contains("is inactive again") && done.asks_for_a_yes(), "{}", done.reply);
+    assert!(done.reply.ends_with("Answer yes or no."), "{}", done.reply);
+    assert_eq!(agent.turn("t", "yes").await.unwrap().reply, "User 'ada' is initialized.");
+}
+
+#[tokio::test]
+async fn a_restore_is_given_up_by_its_owner_and_left_alone_after_a_change_by_others() {
+    for gives_up in [true, false] {
+        let (store, saver) = Default::default();
+        let (world, script) = cut_off(&store, &saver, 0).await;
+        let agent = over(&world, &script, &store, &saver).await;
+        let turn = if gives_up {
+            agent.turn("t", "give up the restore, please").await.unwrap()
+        } else {
+            world.behind().set_state(&common::id(1), &Cancelled).await.unwrap();
+            agent.recover("t").await.unwrap().unwrap()
+        };
+        let (told, left) = if gives_up {
+            ("I leave experiment 'Foo' as it is", Enrolling)
+        } else {
+            ("has become cancelled meanwhile, so I do not restore inactive any more", Cancelled)
+        };
+        assert!(turn.reply.contains(told), "{}", turn.reply);
+        assert_eq!(status(&world).await, left);
+        assert!(agent.recover("t").await.unwrap().is_none());
+        assert_eq!(agent.threads_to_restore().await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn other_threads_say_that_a_test_was_cut_off() {
+    let (store, saver) = Default::default();
+    let (world, script) = cut_off(&store, &saver, 0).await;
+    let agent = over(&world, &script, &store, &saver).await;
+    let look = |tool: &str| {
+        let input =
+            if tool == "get_all_experiments" { json!({}) } else { json!({ "experiment_id": common::id(1) }) };
+        let calls = [Reply::tool_call(tool, input), Reply::text("done"), Reply::text("It is enrolling.")];
+        [wants("needs_info", 1.0)].into_iter().chain(calls)
+    };
+    let told = "A test of experiment 'Foo' in the conversation t changed its status and has not restored inactive yet";
+    for tool in ["get_experiment_details", "get_enrollment_details", "get_all_experiments"] {
+        script.add(look(tool));
+        let turn = agent.turn("other", "how is Foo?").await.unwrap();
+        assert!(turn.reply.starts_with(told), "{tool}: {}", turn.reply);
+    }
+    script.add(request("update_experiment", json!({ "experiment_id": common::id(1), "name": "Bar" })));
+    let asked = agent.turn("other", "rename it").await.unwrap();
+    assert!(asked.reply.contains(told) && asked.asks_for_a_yes(), "{}", asked.reply);
+
+    agent.recover("t").await.unwrap();
+    script.add(look("get_experiment_details"));
+    let after = agent.turn("third", "how is Foo?").await.unwrap();
+    assert_eq!(after.reply, "It is enrolling.");
 }
 
 #[tokio::test]

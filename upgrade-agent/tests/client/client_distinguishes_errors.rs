@@ -41,6 +41,23 @@ async fn names_fail(answer: Says) -> ClientError {
 }
 
 #[tokio::test]
+async fn authors_are_read_from_all_pages_of_the_audit_log() {
+    let entry = |id: &str, user: Value| json!({ "type": "experimentCreated", "data": { "experimentId": id }, "user": user });
+    let ada = json!({ "firstName": "Ada", "lastName": "Byron", "email": "ada@example.org", "role": "admin" });
+    let server = script([
+        Says::Json(200, json!({ "total": 501, "nodes": [entry("1", ada), entry("2", Value::Null)] })),
+        Says::Json(200, json!({ "total": 501, "nodes": [entry("3", json!({ "email": "bob@example.org", "lastName": "" }))] })),
+    ])
+    .await;
+    let authors = client(&server).authors().await.unwrap();
+    let told: Vec<String> = authors.into_iter().map(|(id, name)| format!("{id}: {name}")).collect();
+    assert_eq!(told, ["1: Ada Byron ada@example.org", "3: bob@example.org"]);
+    let asked: Vec<Value> = server.heard().into_iter().skip(1).map(|heard| heard.body).collect();
+    assert_eq!(asked[0], json!({ "skip": 0, "take": 500, "filter": "experimentCreated" }));
+    assert_eq!(asked[1]["skip"], 500);
+}
+
+#[tokio::test]
 async fn each_response_has_its_kind_of_error() {
     let html = |status| Says::Text(status, "text/html", "<!DOCTYPE html><pre>Cannot GET</pre>".into());
     let recorded = |name: &str| {

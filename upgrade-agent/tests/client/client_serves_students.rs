@@ -11,8 +11,7 @@ use std::time::Duration;
 use scripted::{Says, Scripted};
 use serde_json::{Value, json};
 use upgrade_agent::client::{
-    ErrorKind, ExperimentState, ExperimentType, GroupedMetric, Mark, MarkStatus, MetricLog, NewExperiment,
-    NewUser, UpgradeClient,
+    ErrorKind, ExperimentState, ExperimentType, Mark, MarkStatus, NewExperiment, NewUser, UpgradeClient,
 };
 use upgrade_agent::server::EmbeddedServer;
 
@@ -51,13 +50,9 @@ fn mark() -> Mark {
     }
 }
 
-fn seconds() -> MetricLog {
-    MetricLog::at("2026-11-21T00:00:00.000Z").value("totalTimeSeconds", 12.0)
-}
-
 #[tokio::test]
 async fn a_server_before_6_0_is_called_by_the_recorded_old_routes() {
-    let names = ["v5_init", "v5_assign_unknown_user", "v5_mark", "v5_log"];
+    let names = ["v5_init", "v5_assign_unknown_user", "v5_mark"];
     let (server, client) = script("5.2.1", names.map(recorded)).await;
     let user = client.init_user(&alice()).await.unwrap();
     assert_eq!((user.id.as_str(), user.working_group["classId"].as_str()), ("v5user", "c1"));
@@ -67,7 +62,6 @@ async fn a_server_before_6_0_is_called_by_the_recorded_old_routes() {
         (ErrorKind::NotFound, "Experiment User not found: nobody")
     );
     assert_eq!(client.mark("v5user", &mark()).await.unwrap().condition.as_deref(), Some("control"));
-    assert_eq!(client.log("v5user", &[seconds()]).await.unwrap(), []);
     for (name, heard) in names.iter().zip(&server.heard()[1..]) {
         let recorded = recording::recording(&format!("v65/{name}"));
         assert_eq!(heard.line, format!("{} {}", recorded.method, recorded.path));
@@ -187,30 +181,13 @@ async fn an_id_that_would_add_a_header_is_not_sent() {
             client.init_user(&NewUser::new(id)).await.unwrap_err(),
             client.assign(id, "assign-prog").await.unwrap_err(),
             client.mark(id, &Mark::new(SITE, TARGET)).await.unwrap_err(),
-            client.log(id, &[]).await.unwrap_err(),
             client.set_aliases(id, &[]).await.unwrap_err(),
-            client.add_preview_user(id).await.unwrap_err(),
-            client.remove_preview_user(id).await.unwrap_err(),
         ];
         for failure in failures {
             assert_eq!(failure.kind(), ErrorKind::BadRequest, "{id:?}: {failure}");
         }
     }
-    for id in [".", ".."] {
-        assert_eq!(client.remove_preview_user(id).await.unwrap_err().kind(), ErrorKind::BadRequest);
-    }
     assert!(server.lines().is_empty(), "{:?}", server.lines());
-}
-
-#[tokio::test]
-async fn an_id_stays_one_segment_of_a_path() {
-    for (id, step) in
-        [("a/b", "a%2Fb"), ("../names", "..%2Fnames"), ("a?b#c", "a%3Fb%23c"), ("%2e%2e", "%252e%252e")]
-    {
-        let (server, client) = script("6.5.0", [Says::Json(200, json!([]))]).await;
-        client.remove_preview_user(id).await.unwrap();
-        assert_eq!(server.lines()[1], format!("DELETE /api/previewusers/{step}"));
-    }
 }
 
 #[tokio::test]
@@ -263,39 +240,9 @@ async fn old_answers_with_one_condition_read_like_new_ones() {
 }
 
 #[tokio::test]
-async fn metrics_are_sent_as_recorded_with_unusual_numbers_unchanged() {
-    let stored = json!([{ "id": "l1", "uniquifier": "u1", "timeStamp": "t", "data": { "a": 1 } }, {}]);
-    let (server, client) = script("6.5.0", [Says::Json(200, stored)]).await;
-    let area = GroupedMetric::new("masteryWorkspace", "calculating_area_various_figures", "u1");
-    let log = seconds().group(area.clone().value("timeSeconds", 3.0));
-    let stored = client.log("alice", &[log]).await.unwrap();
-    assert_eq!((stored.len(), stored[0].id.as_str(), &stored[0].data), (1, "l1", &json!({ "a": 1 })));
-    let mut sent = server.heard()[1].body.clone();
-    let mut recorded = recording::recording("v65/v6_log").request;
-    for body in [&mut sent, &mut recorded] {
-        let metrics = &mut body["value"][0]["metrics"];
-        for number in ["/attributes/totalTimeSeconds", "/groupedMetrics/0/attributes/timeSeconds"] {
-            let number = metrics.pointer_mut(number).unwrap();
-            *number = json!(number.as_f64().unwrap());
-        }
-    }
-    assert_eq!(sent, recorded);
-
-    for odd in [f64::NAN, f64::INFINITY] {
-        let logs = [seconds().value("x", odd), seconds().group(area.clone().value("x", odd))];
-        for log in logs {
-            assert_eq!(client.log("alice", &[log]).await.unwrap_err().kind(), ErrorKind::BadRequest);
-        }
-    }
-    assert_eq!(server.lines().len(), 2);
-}
-
-#[tokio::test]
 async fn only_idempotent_calls_for_a_student_are_retried() {
     let busy = || Says::Json(503, json!({}));
-    for (name, repeats) in
-        [("init", true), ("assign", true), ("aliases", true), ("mark", false), ("log", false)]
-    {
+    for (name, repeats) in [("init", true), ("assign", true), ("aliases", true), ("mark", false)] {
         let server = Scripted::new(vec![healthy("6.5.0"), busy(), busy()]).await;
         let client =
             UpgradeClient::builder(server.url()).retries(1).retry_pause(Duration::ZERO).build().unwrap();
@@ -303,8 +250,7 @@ async fn only_idempotent_calls_for_a_student_are_retried() {
             "init" => client.init_user(&NewUser::new("ada")).await.is_err(),
             "assign" => client.assign("ada", "x").await.is_err(),
             "aliases" => client.set_aliases("ada", &[]).await.is_err(),
-            "mark" => client.mark("ada", &Mark::new(SITE, TARGET)).await.is_err(),
-            _ => client.log("ada", &[]).await.is_err(),
+            _ => client.mark("ada", &Mark::new(SITE, TARGET)).await.is_err(),
         };
         assert!(failed);
         assert_eq!(server.lines().len(), if repeats { 3 } else { 2 }, "{name}");
@@ -324,32 +270,4 @@ async fn the_embedded_server_knows_the_student_by_any_latin_id() {
         assert_eq!(client.mark(id, &Mark::of(&assigned[0])).await.unwrap().user_id, id);
     }
     assert_eq!(client.enrollment(&made.id).await.unwrap().users, 5);
-}
-
-#[tokio::test]
-async fn preview_users_are_returned_with_their_chosen_conditions() {
-    let server = EmbeddedServer::builder().in_memory().start().await.unwrap();
-    let client = UpgradeClient::builder(server.url()).build().unwrap();
-    let new = NewExperiment::new("Math hints", "assign-prog").point(SITE, TARGET).condition("control", 100.0);
-    let made = client.create(&new).await.unwrap();
-    assert_eq!(client.preview_users().await.unwrap(), []);
-    for id in 0..205 {
-        client.add_preview_user(&format!("p{id}")).await.unwrap();
-    }
-    client.add_preview_user("p0").await.unwrap();
-    let condition = made.condition("control").unwrap().id.clone();
-    let chosen = client.assign_preview("p7", &[(&made.id, &condition)]).await.unwrap();
-    assert_eq!(chosen.assignments[0].condition_code.as_deref(), Some("control"));
-    assert_eq!(chosen.assignments[0].experiment_name.as_deref(), Some("Math hints"));
-    let all = client.preview_users().await.unwrap();
-    let mut ids: Vec<_> = all.iter().map(|user| user.id.as_str()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), 205);
-    assert_eq!(all.iter().filter(|user| !user.assignments.is_empty()).count(), 1);
-    client.remove_preview_user("p7").await.unwrap();
-    client.remove_preview_user("p7").await.unwrap();
-    assert_eq!(client.preview_users().await.unwrap().len(), 204);
-    let refused = client.assign_preview("p1", &[("no id", "none")]).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::BadRequest);
 }

@@ -119,7 +119,10 @@ async fn a_status_is_not_changed_after_a_no_or_another_topic() {
     stage.say("no", SETTLED, "Nothing was changed").await;
     stage.say("Start the Math Hints experiment", ASKED, "to 'enrolling'?").await;
     let path = "confirmation_handler conversation_analyzer information_gatherer response_generator";
-    stage.say("which contexts are there?", path, "assign-prog, mathstream").await;
+    let scene = stage.say("which contexts are there?", path, "assign-prog, mathstream").await;
+    assert!(scene.turn.reply.ends_with("change experiment 'Math Hints' to enrolling. Answer yes or no."));
+    let path = "confirmation_handler conversation_analyzer response_generator";
+    stage.say("hello", path, "set aside the question").await;
     let scene = stage.say("yes", ANALYZED, "not waiting").await;
     assert!(scene.writes.is_empty());
     assert_eq!(stage.experiments().await, [("Math Hints".to_owned(), ExperimentState::Inactive)]);
@@ -163,7 +166,7 @@ async fn a_delete_needs_the_word_delete() {
 #[tokio::test]
 async fn a_delete_can_be_cancelled_in_many_words() {
     let stage = Stage::with(&[("Foo", ExperimentState::Inactive)]).await;
-    for words in ["cancel", "no", "No, thanks.", "don't delete it", "never mind", "what is a weight?"] {
+    for words in ["cancel", "no", "No, thanks.", "don't delete it", "never mind", "hello"] {
         stage.say("Delete experiment Foo", ASKED, "Type DELETE").await;
         let turn = stage.agent.turn("t", words).await.unwrap();
         assert!(turn.pending.is_none(), "{words}: {}", turn.reply);
@@ -195,7 +198,7 @@ async fn a_session_of_several_actions_is_reported_from_the_log() {
     stage.say("yes", DONE, "is now enrolling").await;
     stage.say("Update that experiment's weights", GATHERED, "conditions").await;
     stage.say("70/30", REASKED, "say that you want it forced").await;
-    stage.say("force it", ASKED, "control 70%, variant 30%").await;
+    stage.say("force it", COMPLETED, "control 70%, variant 30%").await;
     let scene = stage.say("yes", DONE, "'Foo'").await;
     assert_eq!(scene.writes.len(), 1);
     assert!(scene.writes[0].starts_with("PUT /experiments/"));
@@ -206,6 +209,63 @@ async fn a_session_of_several_actions_is_reported_from_the_log() {
         lines[1].contains("was created") && lines[2].contains("enrolling") && lines[3].contains("updated"),
         "{lines:?}"
     );
+}
+
+#[tokio::test]
+async fn of_several_requests_the_first_is_met_and_the_others_are_offered() {
+    let stage = Stage::with(&[("Foo", ExperimentState::Inactive), ("Bar", ExperimentState::Enrolling)]).await;
+    let scene = stage
+        .say("start Foo and then pause Bar", ASKED, "'Foo' status from 'inactive' to 'enrolling'?")
+        .await;
+    assert!(
+        scene.turn.reply.ends_with("I take one thing at a time. After this you asked for: \"pause Bar\".")
+    );
+    let scene = stage.say("yes", DONE, "is now enrolling").await;
+    let offer = "You also asked for: \"pause Bar\". Choose it or say it, and I go on with it.";
+    assert!(scene.turn.reply.ends_with(offer), "{}", scene.turn.reply);
+    assert_eq!(scene.turn.suggested, ["pause Bar"]);
+    let scene = stage.say("pause Bar", ASKED, "'Bar' status from 'enrolling' to 'enrollmentComplete'?").await;
+    assert!(!scene.turn.reply.contains("asked for"), "{}", scene.turn.reply);
+    stage.say("no", SETTLED, "Nothing was changed").await;
+
+    let question = "What's the status of Foo? Also rename it to Tips, and delete Bar.";
+    let path = "conversation_analyzer information_gatherer response_generator";
+    let scene = stage.say(question, path, "Experiment 'Foo' is enrolling").await;
+    assert_eq!(scene.turn.suggested, ["rename it to Tips", "delete Bar"]);
+    stage.say("rename it to Tips", ASKED, "- name: Tips").await;
+    let scene = stage.say("yes", DONE, "Experiment 'Tips' was updated:\n- name: Tips").await;
+    assert_eq!(scene.turn.suggested, ["delete Bar"]);
+    // Something else drops the offer.
+    stage.say("hello", ANALYZED, "Hello").await;
+    let scene = stage.say("thanks", ANALYZED, "welcome").await;
+    assert!(!scene.turn.reply.contains("delete Bar"), "{}", scene.turn.reply);
+}
+
+#[tokio::test]
+async fn experiments_are_listed_by_their_author_as_far_as_the_audit_log_names_one() {
+    let stage = Stage::with(&[("Foo", ExperimentState::Inactive)]).await;
+    let path = "conversation_analyzer information_gatherer response_generator";
+    let told = "UpGrade's audit log names nobody who made an experiment";
+    stage.say("list the experiments made by ada", path, told).await;
+}
+
+#[tokio::test]
+async fn a_question_says_how_many_more_answers_there_are() {
+    let names: Vec<String> = (100..130).map(|number| format!("Trial {number}")).collect();
+    let experiments: Vec<(&str, ExperimentState)> =
+        names.iter().map(|name| (name.as_str(), ExperimentState::Inactive)).collect();
+    let stage = Stage::with(&experiments).await;
+    let scene = stage.say("start an experiment", GATHERED, "Trial 106, Trial 107 and 22 more.").await;
+    assert_eq!(scene.turn.suggested.len(), 9, "eight of them, and Cancel");
+}
+
+#[tokio::test]
+async fn what_condition_a_student_gets_is_asked_for_first() {
+    let stage = Stage::with(&[("Foo", ExperimentState::Enrolling)]).await;
+    stage.say("which condition does user alice get?", GATHERED, "For which context?").await;
+    let asked = "Get condition assignments of user 'alice' for context 'assign-prog'?";
+    let scene = stage.say("assign-prog", COMPLETED, asked).await;
+    assert!(scene.turn.asks_for_a_yes());
 }
 
 #[tokio::test]

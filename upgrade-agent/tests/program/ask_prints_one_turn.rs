@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
+use shell::gate::{Gate, Hold};
 use shell::{Folder, Simulator, agent, ask, create, embedded_experiments, finish, reply, run};
 use upgrade_agent::client::{ExperimentState, UpgradeClient};
 
@@ -380,8 +381,8 @@ fn a_read_only_data_folder_is_reported() {
         let ran = finish(command, "hello\n");
         assert_eq!((ran.code(), ran.out().as_str()), (1, ""), "{args:?}");
         let told = ran.err();
-        assert!(told.starts_with("E_DATA_DIR: cannot write to the data folder /proc/self: "), "{told}");
-        assert!(told.contains("make it writable or choose another with --data-dir"), "{told}");
+        assert!(told.starts_with("E_DATA_DIR: cannot use the data folder /proc/self: "), "{told}");
+        assert!(told.contains("correct that or choose another with --data-dir"), "{told}");
     }
 }
 
@@ -578,4 +579,33 @@ fn a_token_goes_over_plain_http_only_if_that_is_allowed() {
     let allowed = asked(&["--allow-plain-http"]);
     let told = String::from_utf8_lossy(&allowed.stderr);
     assert!(allowed.status.code() == Some(1) && told.contains("E_UPGRADE_CONNECT"), "{told}");
+}
+
+#[test]
+fn quick_answers_are_chosen_by_number() {
+    let folder = Folder::new();
+    let say = |text: &str| run(&folder, &["ask", text], "").good().out();
+    assert!(say("create experiment Foo").ends_with("1) assign-prog   2) mathstream   3) Cancel\n"));
+    assert!(say("1").contains("At which decision points"));
+    say("3 4");
+    assert!(say("5").contains("I will not create the experiment"));
+    // Without an offer a number is a text. The word DELETE is typed.
+    assert!(say("1").contains("did not understand '1'"));
+    say(&create("Foo"));
+    say("1");
+    assert!(say("delete Foo").ends_with("(Cancel)\n"));
+    assert!(say("1").contains("type the word DELETE"));
+}
+
+#[test]
+fn one_call_of_the_server_takes_at_most_the_given_time() {
+    let folder = Folder::new();
+    let simulator = Simulator::start(&folder);
+    let gate = Gate::before(&simulator.url, "GET /experiments", Hold::Before);
+    let begin = std::time::Instant::now();
+    let ran =
+        run(&folder, &["ask", "--url", &gate.url, "--timeout", "2", "which experiments are there?"], "");
+    // A second attempt would end after four seconds.
+    assert!(begin.elapsed() < std::time::Duration::from_millis(3_900), "{:?}", begin.elapsed());
+    assert!(ran.out().contains("E_UPGRADE_TIMEOUT"), "{}", ran.out());
 }

@@ -309,6 +309,61 @@ fn killed_while_it_restores_the_status_the_next_start_restores_it() {
     }
 }
 
+/// The plan of the thread `t` is killed while it restores the status.
+fn killed_in_the_restore() -> Stage {
+    let stage = Stage::new(&PLAN);
+    let gate = Gate::before(&stage.simulator.url, "POST /v6/mark", Hold::Before);
+    let process = stage.start_saying(&gate.url, "yes");
+    gate.wait();
+    process.kill();
+    let gate = Gate::before(&stage.simulator.url, "POST /experiments/state", Hold::Before);
+    let process = stage.start_saying(&gate.url, "hello");
+    gate.wait();
+    process.kill();
+    stage
+}
+
+#[test]
+fn the_next_start_on_any_thread_restores_the_status() {
+    let stage = killed_in_the_restore();
+    let args = ["ask", "--url", &stage.simulator.url, "--thread", "other", "what is the status of Foo?"];
+    let ran = run(&stage.folder, &args, "").good();
+    let told =
+        "Thread t: I was stopped when I was to test the balance of experiment 'Foo': 1 of 2 steps were done.";
+    assert!(ran.err().contains(told) && ran.err().contains("is inactive again"), "{}", ran.err());
+    assert!(ran.out().starts_with("Experiment 'Foo' is inactive"), "{}", ran.out());
+    let again = run(&stage.folder, &args, "").good();
+    assert!(!again.err().contains("Thread t"), "{}", again.err());
+    assert_eq!(footprint(&stage.simulator).1, [ExperimentState::Enrolling, ExperimentState::Inactive]);
+}
+
+#[test]
+fn a_plan_that_runs_is_left_alone_by_the_start_of_another_thread_which_says_so() {
+    let stage = Stage::new(&PLAN);
+    let gate = Gate::before(&stage.simulator.url, "POST /v6/mark", Hold::Before);
+    let process = stage.start_saying(&gate.url, "yes");
+    gate.wait();
+    let turn = stage.ask("other", "what is the status of Foo?");
+    let told = "A test of experiment 'Foo' in the conversation t changed its status and has not restored inactive yet";
+    assert!(reply(&turn).starts_with(told), "{turn}");
+    gate.open();
+    assert_eq!(process.wait(), 0);
+    assert_eq!(footprint(&stage.simulator).1, [ExperimentState::Enrolling, ExperimentState::Inactive]);
+    assert!(
+        reply(&stage.ask("other", "what is the status of Foo?")).starts_with("Experiment 'Foo' is inactive")
+    );
+}
+
+#[test]
+fn a_conversation_that_has_to_restore_a_status_is_not_deleted() {
+    let stage = killed_in_the_restore();
+    let delete = ["threads", "delete", "t"];
+    let refused = run(&stage.folder, &delete, "");
+    assert!(refused.code() == 1 && refused.err().starts_with("E_RESTORE_DUE: "), "{}", refused.err());
+    stage.ask("t", "hello");
+    run(&stage.folder, &delete, "").good();
+}
+
 #[test]
 fn a_chat_opened_on_an_unfinished_plan_restores_the_status_at_once() {
     let stage = Stage::new(&PLAN);

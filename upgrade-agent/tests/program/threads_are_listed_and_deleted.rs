@@ -69,8 +69,11 @@ fn a_conversation_is_resumed_or_deleted_by_its_name() {
 #[test]
 fn the_current_conversation_can_be_deleted_and_starts_anew() {
     let folder = Folder::new();
-    let script = format!("{}\n/delete default\nyes\n/delete nobody\n", create("Foo"));
+    let script =
+        format!("{}\n/delete default\nno\n/delete default\nyes\nyes\n/delete nobody\n", create("Foo"));
     let ran = run(&folder, &[], &script).good();
+    let asked = "Delete thread default with all its messages? Answer yes or no.\nThread default is kept.\n";
+    assert!(ran.out().contains(asked), "{}", ran.out());
     assert!(ran.out().contains("Thread default is deleted.\nThread default, a new one."), "{}", ran.out());
     assert!(ran.out().contains("I am not waiting for a yes or no"), "{}", ran.out());
     assert!(ran.err().contains("E_UNKNOWN_THREAD"), "{}", ran.err());
@@ -177,6 +180,22 @@ fn the_data_folder_is_accessible_only_to_its_owner() {
         !folder.file("data").join("server.db.in-use").exists(),
         "the note of the running program is removed"
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn an_existing_data_folder_becomes_private_and_one_for_everybody_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let data = folder.file("data");
+    std::fs::create_dir(&data).unwrap();
+    let set = |mode| std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).unwrap();
+    set(0o755);
+    run(&folder, &["ask", "hello"], "").good();
+    assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+    set(0o1777);
+    let refused = run(&folder, &["ask", "hello"], "");
+    assert!(refused.code() == 1 && refused.err().contains("it is shared by all users"), "{}", refused.err());
 }
 
 #[cfg(unix)]

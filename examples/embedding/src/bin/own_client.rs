@@ -1,13 +1,13 @@
-//! The UpGrade client without the agent: an administrator previews and schedules an experiment, and an
-//! application reports a student's groups, aliases and metrics.
+//! The UpGrade client without the agent: an administrator creates and schedules an experiment, and an
+//! application reports a student's groups and aliases.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use upgrade_agent::client::{
-    ClientError, Experiment, ExperimentState, MetricLog, NewExperiment, NewUser, PageQuery, SearchKey,
-    SortDirection, SortKey, UpgradeClient,
+    ClientError, Experiment, ExperimentState, NewExperiment, NewUser, PageQuery, SearchKey, SortDirection,
+    SortKey, UpgradeClient,
 };
 use upgrade_agent::server::EmbeddedServer;
 
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
     println!("an UpGrade server with the {:?} dialect", client.dialect().await?);
 
-    let hints = preview(&client).await?;
+    let hints = create(&client).await?;
     list(&client).await?;
     report(&client).await?;
 
@@ -33,22 +33,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Shows a chosen condition to a tester before the experiment starts.
-async fn preview(client: &UpgradeClient) -> Result<Experiment, ClientError> {
+/// Creates an experiment that only preview users see.
+async fn create(client: &UpgradeClient) -> Result<Experiment, ClientError> {
     let hints = NewExperiment::new("Hints", "assign-prog")
         .point("SelectSection", "absolute_value_plot_equality")
         .condition("control", 50.0)
         .condition("variant", 50.0);
     let hints = client.create(&hints).await?;
     let conditions = client.conditions(&hints.id).await?;
-    client.set_state(&hints.id, &ExperimentState::Preview).await?;
-
-    client.add_preview_user("tester").await?;
-    let tester = client.assign_preview("tester", &[(&hints.id, &conditions[1].id)]).await?;
-    println!("tester previews {:?}", tester.assignments[0].condition_code);
-    client.remove_preview_user("tester").await?;
-    assert!(client.preview_users().await?.is_empty());
-    Ok(hints)
+    println!("its second condition is {}", conditions[1].code);
+    client.set_state(&hints.id, &ExperimentState::Preview).await
 }
 
 /// Lists experiments page by page. The server searches all of them, and sorts within a page.
@@ -65,16 +59,12 @@ async fn list(client: &UpgradeClient) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Makes a student known and reports a metric, as a student's application does.
+/// Makes a student known, as a student's application does.
 async fn report(client: &UpgradeClient) -> Result<(), ClientError> {
     client.init_user(&NewUser::new("ada").in_group("classId", "c1")).await?;
     let classes = BTreeMap::from([("classId".to_owned(), vec!["c1".to_owned(), "c2".to_owned()])]);
     let ada = client.set_groups("ada", &classes).await?;
     assert_eq!(ada.groups, classes);
     assert_eq!(client.set_aliases("ada", &["ada@school"]).await?, ["ada@school"]);
-
-    let log = MetricLog::at("2026-11-21T09:30:00.000Z").value("totalTimeSeconds", 12.0);
-    let stored = client.log("ada", &[log]).await?;
-    println!("{} logs stored: no experiment asks for the metric", stored.len());
     Ok(())
 }

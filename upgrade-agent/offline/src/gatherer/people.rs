@@ -39,17 +39,6 @@ impl Gatherer<'_> {
         let mut params = user(clause);
         self.context_of(clause, &mut params)?;
         if let Some(Value::Object(place)) = self.place(clause, "site", "target")? {
-            let has = |known: &[String], name: &str| {
-                known.iter().any(|one| place.get(name).is_some_and(|said| said == one))
-            };
-            let contexts = self.contexts()?;
-            let mut fitting = contexts
-                .iter()
-                .filter(|context| has(&context.sites, "site") && has(&context.targets, "target"));
-            if let (false, Some(one), None) = (params.contains_key("context"), fitting.next(), fitting.next())
-            {
-                params.insert("context".to_owned(), json!(one.name));
-            }
             params.extend(place);
         }
         Ok((params, Vec::new()))

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Flow, Gatherer, NextStep, done, error};
+use super::{Flow, Gatherer, NextStep, error};
 use crate::reading::Clause;
 use crate::{speech, wire};
 
@@ -21,14 +21,12 @@ impl Gatherer<'_> {
                 self.need("check_upgrade_health", json!({}))?;
             }
             "experiments" => {
-                if clause.slot("author").is_some() {
-                    let why = "UpGrade's lists do not tell who made an experiment".to_owned();
-                    return Ok(Some(error("unknown", why)));
-                }
                 if let Some(said) = clause.slot("context") {
                     self.context(said)?;
                 }
-                self.need("get_all_experiments", json!({}))?;
+                let input =
+                    if clause.slot("author").is_some() { json!({ "with_authors": true }) } else { json!({}) };
+                self.need("get_all_experiments", input)?;
             }
             "conditions" => return self.of_context(clause, "get_conditions_for_context").map(Some),
             "points" => return self.of_context(clause, "get_decision_points_for_context").map(Some),
@@ -53,11 +51,11 @@ impl Gatherer<'_> {
                     self.names()?.iter().map(|known| wire::on_one_line(&known.name)).collect();
                 let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 let why = format!("I change one experiment at a time; there are {names}");
-                return Ok(Some(error("validation", why)));
+                return Ok(Some(self.refusal("validation", why)));
             }
             "beyond" | "cannot" => {
                 let topic = clause.slot("topic").unwrap_or_default();
-                return Ok(Some(error("unknown", speech::beyond(topic).to_owned())));
+                return Ok(Some(self.refusal("unknown", speech::beyond(topic).to_owned())));
             }
             "yes" if self.facts.situation_field("pending")["action"].is_string() => {
                 return Ok(Some(self.left_over(speech::no_answer(&self.facts.message))));
@@ -68,7 +66,12 @@ impl Gatherer<'_> {
             "explain" | "report" | "help" | "greeting" | "thanks" | "farewell" | "undo" | "yes" => {}
             _ => return Ok(None),
         }
-        Ok(Some(done()))
+        Ok(Some(self.answered()))
+    }
+
+    /// What cannot be done. A question for parameters stays open.
+    fn refusal(&self, class: &str, why: String) -> NextStep {
+        if self.asked.is_empty() { error(class, why) } else { self.left_over(why) }
     }
 
     /// The vocabulary of a context, or that of an experiment.
@@ -78,7 +81,7 @@ impl Gatherer<'_> {
         } else if let Some(known) = self.target(clause)? {
             self.details(&known.id)?;
         }
-        Ok(done())
+        Ok(self.answered())
     }
 
     fn about_one(&self, clause: &Clause, tools: &[&'static str]) -> Flow<NextStep> {
@@ -90,11 +93,11 @@ impl Gatherer<'_> {
         };
         let Some(id) = id else {
             self.need("get_all_experiments", json!({}))?;
-            return Ok(done());
+            return Ok(self.answered());
         };
         for tool in tools {
             self.need(tool, json!({ "experiment_id": id }))?;
         }
-        Ok(done())
+        Ok(self.answered())
     }
 }

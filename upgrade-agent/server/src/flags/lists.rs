@@ -182,17 +182,3 @@ pub(crate) fn remove<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<
     let gone = segment::remove_with_lists(&mut core.world, &id);
     Ok(gone.map_or(Value::Null, |segment| segments::view::columns(&segment)))
 }
-
-/// `GET /flags/export/includeLists/:id` and `excludeLists/:id`.
-pub(crate) fn export<S: OneSide>(core: &mut Core, asked: &ApiRequest) -> Result<Value, Fault> {
-    let side = S::SIDE;
-    let id = validate::path_id(&asked.id)?;
-    // The original's message says "experiment" here too.
-    let flag = flags::find(&core.world, &id).ok_or_else(Fault::nothing_to_delete)?;
-    let lists = of(flag, side).iter().filter_map(|tie| core.world.segment(&tie.segment_id));
-    let lists: Vec<Value> = lists.map(segments::files::as_input).collect();
-    if lists.is_empty() {
-        return Err(Fault::no_lists(side.verb()));
-    }
-    Ok(json!(lists))
-}

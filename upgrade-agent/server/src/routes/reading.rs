@@ -7,7 +7,6 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use crate::wire::fault::Fault;
-use crate::wire::json_text;
 
 const LARGEST_BODY: usize = 5 * 1024 * 1024;
 
@@ -55,14 +54,20 @@ async fn collected(body: Body) -> Option<Vec<u8>> {
 fn parsed(bytes: &[u8]) -> Result<Value, Fault> {
     match serde_json::from_slice(bytes) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => Ok(value),
-        _ => Err(no_json(&String::from_utf8_lossy(bytes))),
+        _ => Err(no_json(bytes)),
     }
 }
 
-/// JSON that JavaScript accepts and serde rejects, such as half a surrogate pair, counts as cut off.
-fn no_json(text: &str) -> Fault {
-    let told = json_text::complaint(text).unwrap_or_else(|| "Unexpected end of JSON input".to_owned());
-    Fault::unparsed(told, text)
+/// The original passes on the words of its JavaScript engine, which no client reads: the place is enough.
+fn no_json(bytes: &[u8]) -> Fault {
+    let text = String::from_utf8_lossy(bytes);
+    let told = match serde_json::from_slice::<Value>(bytes) {
+        Err(error) if !error.is_eof() => {
+            format!("Unexpected token in JSON at line {} column {}", error.line(), error.column())
+        }
+        _ => "Unexpected end of JSON input".to_owned(),
+    };
+    Fault::unparsed(told, &text)
 }
 
 fn header(headers: &HeaderMap, name: impl AsHeaderName) -> String {

@@ -1,7 +1,5 @@
 //! Spans of time in statistics: days, months or years, newest first.
 
-use serde_json::{Value, json};
-
 use super::calendar::Day;
 
 /// The ranges that a body may request.
@@ -54,14 +52,4 @@ impl SpanUnit {
             Self::Years(_) => day.first_of_year(0),
         }
     }
-}
-
-/// The number of times in each span of a range, newest first, for something created at `made`.
-pub(crate) fn counted(now: &str, made: &str, range: &str, ahead: i64, times: &[&str]) -> Option<Value> {
-    let year = |time: &str| Day::of(time, 0).map(Day::year);
-    let cut = SpanUnit::of(range, year(now)? - year(made)?);
-    let days: Vec<Day> = times.iter().filter_map(|time| Day::of(time, ahead)).collect();
-    let spans = cut.starts(Day::of(now, ahead)?).into_iter();
-    let count = |start: Day| days.iter().filter(|day| cut.start(**day) == start).count();
-    Some(spans.map(|start| json!({ "date": start.word(), "count": count(start) })).collect())
 }

@@ -165,31 +165,6 @@ pub(crate) fn flag_list(body: &Value) -> Result<(), Fault> {
     check(&forms::FLAG_LIST, body)
 }
 
-/// Files of flags.
-pub(crate) fn flag_files(body: &Value) -> Result<(), Fault> {
-    check(&forms::FLAG_FILES, body)
-}
-
-/// Files of lists for a flag.
-pub(crate) fn flag_list_files(body: &Value) -> Result<(), Fault> {
-    check(&forms::FLAG_LIST_FILES, body)
-}
-
-/// Whether a file has the shape of a flag.
-pub(crate) fn is_flag_file(content: &Value) -> bool {
-    content.is_object() && rules::judge(&forms::FLAG_FILE, content).is_empty()
-}
-
-/// A page of flags.
-pub(crate) fn flag_page(body: &Value) -> Result<(), Fault> {
-    check(&forms::FLAG_PAGE, body)
-}
-
-/// The flag whose exposures are counted, and the range of time.
-pub(crate) fn exposures(body: &Value) -> Result<(), Fault> {
-    check(&forms::EXPOSURES, body)
-}
-
 /// Students whose assignments at one place are requested.
 pub(crate) fn is_batch(body: &Value) -> bool {
     ["context", "site", "target"].iter().all(|field| has(body, field, filled))

@@ -16,7 +16,7 @@ pub(crate) use experiments::{
     Columns, Condition, ConditionPayload, Element, Experiment, Factor, Level, Partition, Payload,
     StateTimeLog,
 };
-pub(crate) use flags::{Exposure, Flag, FlagColumns, FlagTie};
+pub(crate) use flags::{Flag, FlagColumns, FlagTie};
 pub(crate) use metrics::{Log, Metric, Query};
 pub(crate) use segments::{ListGroup, ListTie, Segment, SegmentKind};
 pub(crate) use students::{

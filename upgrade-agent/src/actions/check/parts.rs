@@ -1,6 +1,7 @@
 //! The parts of a design: name, context, unit, conditions, points, rule and lists. Each is compared with the
 //! context and with the other parts.
 
+use super::Problems;
 use super::students::wrong_id;
 use super::words::{check_known, check_twice, in_context, not_a_word};
 use crate::actions::display::{display, display_list};
@@ -16,7 +17,7 @@ pub(super) type NamedContext<'a> = (&'a str, &'a Context);
 /// The rounding error that the sum of the weights may have.
 pub(super) const TOLERANCE: f64 = 1e-6;
 
-pub(super) fn check_name(name: &str, own_id: Option<&str>, facts: &Facts<'_>, found: &mut Vec<String>) {
+pub(super) fn check_name(name: &str, own_id: Option<&str>, facts: &Facts<'_>, found: &mut Problems) {
     if name.trim().is_empty() {
         found.push("an experiment needs a name".to_owned());
     }
@@ -30,7 +31,7 @@ pub(super) fn check_name(name: &str, own_id: Option<&str>, facts: &Facts<'_>, fo
 pub(super) fn check_context<'a>(
     name: &'a str,
     facts: &Facts<'a>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) -> Option<NamedContext<'a>> {
     let contexts = facts.contexts?;
     let Some(context) = contexts.get(name) else {
@@ -46,38 +47,53 @@ pub(super) fn check_unit(
     group_type: Option<&str>,
     rule: Option<&ConsistencyRule>,
     context: Option<NamedContext<'_>>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
     match (unit, group_type) {
         (AssignmentUnit::Individual, Some(_)) => {
-            found.push("a group type goes with the assignment unit group only".to_owned());
+            found.of("group_type").push("a group type goes with the assignment unit group only".to_owned());
         }
         (AssignmentUnit::Group, None) => {
-            found.push("the assignment unit group needs a group_type".to_owned());
+            found.of("group_type").push("the assignment unit group needs a group_type".to_owned());
         }
         (AssignmentUnit::Group, Some(group_type)) => {
             if let Some((name, context)) = context {
-                let types: Vec<&str> = context.group_types.iter().map(String::as_str).collect();
-                check_known("group type", group_type, &types, &in_context(name), found);
+                check_known(
+                    "group type",
+                    group_type,
+                    &context.group_types,
+                    &in_context(name),
+                    found.of("group_type"),
+                );
             }
         }
         (AssignmentUnit::Individual, None) => {}
-        (other, _) => found.push(not_a_word("assignment unit", other.as_str(), &["individual", "group"])),
+        (other, _) => found.of("assignment_unit").push(not_a_word(
+            "assignment unit",
+            other.as_str(),
+            &["individual", "group"],
+        )),
     }
     match rule {
         None | Some(ConsistencyRule::Individual) => {}
         Some(ConsistencyRule::Group) if *unit == AssignmentUnit::Group => {}
         Some(ConsistencyRule::Group) => {
-            found.push("the consistency rule group goes with the assignment unit group only".to_owned());
+            found
+                .of("consistency_rule")
+                .push("the consistency rule group goes with the assignment unit group only".to_owned());
         }
-        Some(other) => found.push(not_a_word("consistency rule", other.as_str(), &["individual", "group"])),
+        Some(other) => found.of("consistency_rule").push(not_a_word(
+            "consistency rule",
+            other.as_str(),
+            &["individual", "group"],
+        )),
     }
 }
 
 pub(super) fn check_conditions(
     conditions: &[ConditionParam],
     context: Option<NamedContext<'_>>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
     let codes: Vec<&str> = conditions.iter().map(|condition| condition.code.as_str()).collect();
     check_twice("condition", &codes, found);
@@ -87,8 +103,7 @@ pub(super) fn check_conditions(
         } else if code.eq_ignore_ascii_case("default") {
             found.push("UpGrade keeps the code `default` for itself; choose another".to_owned());
         } else if let Some((name, context)) = context {
-            let known: Vec<&str> = context.conditions.iter().map(String::as_str).collect();
-            check_known("condition", code, &known, &in_context(name), found);
+            check_known("condition", code, &context.conditions, &in_context(name), found);
         }
     }
     let weights = weights(conditions);
@@ -103,7 +118,7 @@ pub(super) fn check_conditions(
     }
 }
 
-fn check_sum(conditions: &[ConditionParam], sum: f64, found: &mut Vec<String>) {
+fn check_sum(conditions: &[ConditionParam], sum: f64, found: &mut Problems) {
     if (sum - 100.0).abs() <= TOLERANCE {
         return;
     }
@@ -129,30 +144,28 @@ pub(super) fn rounded(sum: f64) -> f64 {
 pub(super) fn check_points(
     points: &[DecisionPointParam],
     context: Option<NamedContext<'_>>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
     if points.is_empty() {
         found.push("an experiment needs at least one decision point".to_owned());
     }
     let places: Vec<String> =
         points.iter().map(|point| format!("{} / {}", point.site, point.target)).collect();
-    check_twice("decision point", &places.iter().map(String::as_str).collect::<Vec<_>>(), found);
+    check_twice("decision point", &places, found);
     let Some((name, context)) = context else { return };
-    let sites: Vec<&str> = context.sites.iter().map(String::as_str).collect();
-    let targets: Vec<&str> = context.targets.iter().map(String::as_str).collect();
     for point in points {
-        check_known("site", &point.site, &sites, &in_context(name), found);
-        check_known("target", &point.target, &targets, &in_context(name), found);
+        check_known("site", &point.site, &context.sites, &in_context(name), found);
+        check_known("target", &point.target, &context.targets, &in_context(name), found);
     }
 }
 
-pub(super) fn check_filter(mode: Option<&FilterMode>, found: &mut Vec<String>) {
+pub(super) fn check_filter(mode: Option<&FilterMode>, found: &mut Problems) {
     if let Some(FilterMode::Unknown(word)) = mode {
         found.push(not_a_word("filter mode", word, FilterMode::WORDS));
     }
 }
 
-pub(super) fn check_rule(rule: Option<&PostRuleParam>, codes: &[&str], found: &mut Vec<String>) {
+pub(super) fn check_rule(rule: Option<&PostRuleParam>, codes: &[&str], found: &mut Problems) {
     let Some(rule) = rule else { return };
     match (&rule.rule, &rule.condition_code) {
         (PostExperimentRule::Continue, None) | (PostExperimentRule::Assign, None) => {}
@@ -169,37 +182,37 @@ pub(super) fn check_rule(rule: Option<&PostRuleParam>, codes: &[&str], found: &m
 
 /// One of the two lists.
 pub(super) fn check_list(
-    which: &str,
+    which: &'static str,
     users: &[String],
     groups: &[GroupParam],
     context: Option<NamedContext<'_>>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
-    let ids: Vec<&str> = users.iter().map(String::as_str).collect();
-    check_twice(&format!("student of the {which} list"), &ids, found);
+    let (of_users, of_groups) = match which {
+        "inclusion" => ("inclusion_users", "inclusion_groups"),
+        _ => ("exclusion_users", "exclusion_groups"),
+    };
+    let found = found.of(of_users);
+    check_twice(&format!("student of the {which} list"), users, found);
     for (id, why) in users.iter().filter_map(|id| Some((id, wrong_id(id)?))) {
         found.push(format!("`{}` on the {which} list is no id of a student: {why}", display(id)));
     }
+    let found = found.of(of_groups);
     let names: Vec<String> =
         groups.iter().map(|group| format!("{} {}", group.group_type, group.group_id)).collect();
-    check_twice(
-        &format!("group of the {which} list"),
-        &names.iter().map(String::as_str).collect::<Vec<_>>(),
-        found,
-    );
+    check_twice(&format!("group of the {which} list"), &names, found);
     if groups.iter().any(|group| group.group_id.trim().is_empty()) {
         found.push(format!("a group on the {which} list has no group_id: name it"));
     }
     let Some((name, context)) = context else { return };
-    let types: Vec<&str> = context.group_types.iter().map(String::as_str).collect();
     for group in groups {
-        check_known("group type", &group.group_type, &types, &in_context(name), found);
+        check_known("group type", &group.group_type, &context.group_types, &in_context(name), found);
     }
 }
 
-pub(super) fn check_tags(tags: &[String], found: &mut Vec<String>) {
+pub(super) fn check_tags(tags: &[String], found: &mut Problems) {
     if tags.iter().any(|tag| tag.trim().is_empty()) {
         found.push("a tag must not be empty: name it, or leave it out".to_owned());
     }
-    check_twice("tag", &tags.iter().map(String::as_str).collect::<Vec<_>>(), found);
+    check_twice("tag", tags, found);
 }

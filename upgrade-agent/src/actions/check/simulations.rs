@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::parts::{NamedContext, check_context};
 use super::students::{check_groups, check_user};
 use super::words::check_known;
-use super::{check_ready, unusual};
+use super::{Problems, check_ready, unusual};
 use crate::actions::display::{display, display_list};
 use crate::actions::simulations::{MOST_STEPS, MOST_STUDENTS, USUAL_STUDENTS};
 use crate::actions::transitions::is_usual;
@@ -17,7 +17,7 @@ use crate::balance::own_group;
 use crate::client::{AssignmentAlgorithm, AssignmentUnit, Experiment, ExperimentState};
 use crate::plan::is_live;
 
-pub(super) fn check_visit(visit: &VisitDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
+pub(super) fn check_visit(visit: &VisitDecisionPoint, facts: &Facts<'_>, found: &mut Problems) {
     check_user(&visit.user_id, found);
     check_groups(visit.group.as_ref(), visit.working_group.as_ref(), found);
     let context = check_context(&visit.context, facts, found);
@@ -28,7 +28,7 @@ pub(super) fn check_balance(
     action: &Action,
     test: &TestConditionBalance,
     facts: &Facts<'_>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
     check_number(test.num_users.unwrap_or(i64::from(USUAL_STUDENTS)), facts, found);
     check_groups(test.group.as_ref(), test.working_group.as_ref(), found);
@@ -69,7 +69,7 @@ pub(super) fn check_balance(
 }
 
 /// An experiment that is enrolling may have any weights, because the test is about them.
-fn check_playable(experiment: &Experiment, found: &mut Vec<String>) {
+fn check_playable(experiment: &Experiment, found: &mut Problems) {
     let name = display(&experiment.name);
     if experiment.conditions.is_empty() {
         found.push(format!(
@@ -84,7 +84,7 @@ fn check_playable(experiment: &Experiment, found: &mut Vec<String>) {
 }
 
 /// Students with groups of the assigned kind but without a working group would all be left out.
-fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, found: &mut Vec<String>) {
+fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, found: &mut Problems) {
     let Some(kind) = own_group(experiment) else { return };
     let Some(groups) = test.group.as_ref().and_then(|groups| groups.get(kind)) else { return };
     let works = test.working_group.as_ref().and_then(|works| works.get(kind));
@@ -105,7 +105,7 @@ fn check_working_group(test: &TestConditionBalance, experiment: &Experiment, fou
 }
 
 /// A live test needs an experiment that is enrolling, or that the test can start.
-fn check_start(experiment: &Experiment, found: &mut Vec<String>) {
+fn check_start(experiment: &Experiment, found: &mut Problems) {
     let state = &experiment.state;
     if *state != ExperimentState::Enrolling && !is_usual(state, &ExperimentState::Enrolling) {
         found.push(format!(
@@ -115,7 +115,7 @@ fn check_start(experiment: &Experiment, found: &mut Vec<String>) {
     }
 }
 
-pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, found: &mut Vec<String>) {
+pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, found: &mut Problems) {
     let context = check_context(&journey.context, facts, found);
     if journey.user_ids.is_empty() {
         check_number(journey.num_users.unwrap_or(1), facts, found);
@@ -158,7 +158,7 @@ pub(super) fn check_journey(journey: &SimulateUserJourney, facts: &Facts<'_>, fo
 }
 
 /// The statuses that the steps set, ending with the first one.
-fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &mut Vec<String>) {
+fn check_moves(journey: &SimulateUserJourney, experiment: &Experiment, found: &mut Problems) {
     let name = display(&experiment.name);
     let statuses = journey.steps.iter().filter_map(|step| match step {
         JourneyStep::SetStatus { status } => Some(status),
@@ -201,7 +201,7 @@ fn check_step(
     journey: &SimulateUserJourney,
     facts: &Facts<'_>,
     context: Option<NamedContext<'_>>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
     match step {
         JourneyStep::Assign {} => {}
@@ -226,7 +226,7 @@ fn check_step(
     }
 }
 
-fn check_number(students: i64, facts: &Facts<'_>, found: &mut Vec<String>) {
+fn check_number(students: i64, facts: &Facts<'_>, found: &mut Problems) {
     let most = facts.max_students.unwrap_or(MOST_STUDENTS);
     if !(1..=i64::from(most)).contains(&students) {
         found.push(format!("num_users is {students}, and it must be from 1 to {most}"));
@@ -238,22 +238,16 @@ fn named_twice(ids: &[String]) -> Option<&str> {
     ids.iter().map(String::as_str).find(|id| !seen.insert(*id))
 }
 
-fn check_place(site: &str, target: &str, context: Option<NamedContext<'_>>, found: &mut Vec<String>) {
+fn check_place(site: &str, target: &str, context: Option<NamedContext<'_>>, found: &mut Problems) {
     let Some((name, context)) = context else { return };
     let of_context = format!("context '{}'", display(name));
-    let known = |words: &'_ [String]| words.to_vec();
-    let sites = known(&context.sites);
-    let sites: Vec<&str> = sites.iter().map(String::as_str).collect();
-    check_known("site", site, &sites, &of_context, found);
-    let targets = known(&context.targets);
-    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
-    check_known("target", target, &targets, &of_context, found);
+    check_known("site", site, &context.sites, &of_context, found);
+    check_known("target", target, &context.targets, &of_context, found);
 }
 
-fn check_own_place(site: &str, target: &str, experiment: &Experiment, found: &mut Vec<String>) {
+fn check_own_place(site: &str, target: &str, experiment: &Experiment, found: &mut Problems) {
     let points = experiment.decision_points.iter().map(|point| format!("{} / {}", point.site, point.target));
     let points: Vec<String> = points.collect();
-    let points: Vec<&str> = points.iter().map(String::as_str).collect();
     let own = format!("experiment '{}'", display(&experiment.name));
     check_known("decision point", &format!("{site} / {target}"), &points, &own, found);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Problems;
 use super::words::{check_known, check_twice};
 use crate::actions::display::display;
 use crate::actions::{Facts, InitExperimentUser, MarkDecisionPoint};
@@ -10,7 +11,7 @@ use crate::actions::{Facts, InitExperimentUser, MarkDecisionPoint};
 const LONGEST_ID: usize = 255;
 
 /// A student's id is sent in a header.
-pub(super) fn check_user(id: &str, found: &mut Vec<String>) {
+pub(super) fn check_user(id: &str, found: &mut Problems) {
     if let Some(why) = wrong_id(id) {
         found.push(format!("`{}` is no id of a student: {why}", display(id)));
     }
@@ -28,7 +29,7 @@ pub(super) fn wrong_id(id: &str) -> Option<&'static str> {
     }
 }
 
-pub(super) fn check_init(init: &InitExperimentUser, found: &mut Vec<String>) {
+pub(super) fn check_init(init: &InitExperimentUser, found: &mut Problems) {
     check_user(&init.user_id, found);
     check_groups(init.group.as_ref(), init.working_group.as_ref(), found);
 }
@@ -37,12 +38,11 @@ pub(super) fn check_init(init: &InitExperimentUser, found: &mut Vec<String>) {
 pub(super) fn check_groups(
     groups: Option<&BTreeMap<String, Vec<String>>>,
     working: Option<&BTreeMap<String, String>>,
-    found: &mut Vec<String>,
+    found: &mut Problems,
 ) {
     for (kind, ids) in groups.into_iter().flatten() {
         check_kind(kind, found);
-        let all: Vec<&str> = ids.iter().map(String::as_str).collect();
-        check_twice(&format!("group of the type {}", display(kind)), &all, found);
+        check_twice(&format!("group of the type {}", display(kind)), ids, found);
         if ids.iter().any(|id| id.trim().is_empty()) {
             found.push(format!(
                 "a group of the type `{}` has no name: name it, or leave it out",
@@ -58,7 +58,7 @@ pub(super) fn check_groups(
     }
 }
 
-fn check_kind(kind: &str, found: &mut Vec<String>) {
+fn check_kind(kind: &str, found: &mut Problems) {
     if kind.trim().is_empty() {
         found.push("a group needs its type, such as classId".to_owned());
     }
@@ -66,7 +66,7 @@ fn check_kind(kind: &str, found: &mut Vec<String>) {
 
 /// A visit for an experiment must be at one of its points, with one of its conditions. Otherwise the server
 /// returns an error.
-pub(super) fn check_mark(mark: &MarkDecisionPoint, facts: &Facts<'_>, found: &mut Vec<String>) {
+pub(super) fn check_mark(mark: &MarkDecisionPoint, facts: &Facts<'_>, found: &mut Problems) {
     check_user(&mark.user_id, found);
     let place = &mark.decision_point;
     if place.site.trim().is_empty() {
@@ -80,6 +80,5 @@ pub(super) fn check_mark(mark: &MarkDecisionPoint, facts: &Facts<'_>, found: &mu
     }
     let points: Vec<String> =
         experiment.decision_points.iter().map(|point| format!("{} / {}", point.site, point.target)).collect();
-    let points: Vec<&str> = points.iter().map(String::as_str).collect();
     check_known("decision point", &format!("{} / {}", place.site, place.target), &points, &own, found);
 }

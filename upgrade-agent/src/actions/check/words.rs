@@ -1,17 +1,25 @@
 //! Sentences of several checks, with the word that may be meant.
 
+use super::Problems;
 use crate::actions::decode::nearest;
 use crate::actions::display::{display, display_list};
 
-pub(super) fn check_twice(what: &str, all: &[&str], found: &mut Vec<String>) {
-    for (at, one) in all.iter().enumerate() {
-        if all[..at].contains(one) {
+pub(super) fn check_twice(what: &str, all: &[impl AsRef<str>], found: &mut Problems) {
+    for (at, one) in all.iter().map(AsRef::as_ref).enumerate() {
+        if all[..at].iter().any(|other| other.as_ref() == one) {
             found.push(format!("the {what} `{}` is there twice", display(one)));
         }
     }
 }
 
-pub(super) fn check_known(what: &str, word: &str, known: &[&str], place: &str, found: &mut Vec<String>) {
+pub(super) fn check_known(
+    what: &str,
+    word: &str,
+    known: &[impl AsRef<str>],
+    place: &str,
+    found: &mut Problems,
+) {
+    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
     if known.contains(&word) {
         return;
     }

@@ -155,7 +155,7 @@ impl Drop for TurnView {
 }
 
 /// The suggested answers with their numbers: on one line if they fit, otherwise on one line each.
-pub(super) fn numbered(answers: &[String], screen: Screen) -> String {
+pub(in crate::cli) fn numbered(answers: &[String], screen: Screen) -> String {
     let plain: Vec<String> = answers.iter().map(|answer| escape_line(answer).into_owned()).collect();
     let line = |(at, answer): (usize, &String)| {
         format!("{} {answer}", screen.paint(Style::Accent, &format!("{})", at + 1)))

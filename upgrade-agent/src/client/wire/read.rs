@@ -9,7 +9,6 @@ use crate::client::model::{
     Members, Payload, PointEnrollment, PostRule, Raw, SegmentRef, StateChange,
 };
 use crate::client::pages::Page;
-use crate::client::preview::{PreviewAssignment, PreviewUser};
 use crate::client::reply::Body;
 use crate::client::words::{
     AssignmentAlgorithm, AssignmentUnit, ConsistencyRule, ExperimentState, ExperimentType, FilterMode,
@@ -273,22 +272,4 @@ pub(in crate::client) fn page(value: &Value, skip: u64) -> Option<Page> {
     let fields = Fields::of(value)?;
     let experiments = list(fields.get("nodes"), experiment)?;
     Some(Page { total: fields.count("total"), skip, experiments })
-}
-
-pub(in crate::client) fn preview_user(value: &Value) -> Option<PreviewUser> {
-    let fields = Fields::of(value)?;
-    let assignments = fields.entries("assignments").filter_map(preview_assignment).collect();
-    Some(PreviewUser { id: fields.text("id")?, assignments })
-}
-
-fn preview_assignment(value: &Value) -> Option<PreviewAssignment> {
-    let experiment = value.get("experiment")?;
-    let condition = value.get("experimentCondition")?;
-    let text = |of: &Value, field: &str| of.get(field).and_then(Value::as_str).map(str::to_owned);
-    Some(PreviewAssignment {
-        experiment_id: text(experiment, "id")?,
-        experiment_name: text(experiment, "name"),
-        condition_id: text(condition, "id")?,
-        condition_code: text(condition, "conditionCode"),
-    })
 }

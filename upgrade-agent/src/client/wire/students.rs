@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::fields::Fields;
 use super::read::payload;
-use crate::client::metrics::StoredLog;
 use crate::client::visit::{AssignedCondition, AssignedFactor, Assignment, Mark, MarkedPoint, User};
 use crate::client::words::ExperimentType;
 
@@ -90,16 +89,6 @@ pub(in crate::client) fn marked(value: &Value) -> Option<MarkedPoint> {
         target: fields.text_or_empty("target"),
         condition: fields.text("condition"),
         experiment_id: fields.text("experimentId"),
-    })
-}
-
-pub(in crate::client) fn stored_log(value: &Value) -> Option<StoredLog> {
-    let fields = Fields::of(value)?;
-    Some(StoredLog {
-        id: fields.text("id")?,
-        uniquifier: fields.text("uniquifier"),
-        timestamp: fields.text("timeStamp"),
-        data: fields.get("data").clone(),
     })
 }
 

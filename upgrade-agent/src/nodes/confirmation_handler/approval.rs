@@ -55,7 +55,7 @@ impl Confirmation {
     }
 
     /// Asks the same question again in a later turn.
-    pub(super) fn asked_again(&self, asked_turn: u64) -> Self {
+    pub(crate) fn asked_again(&self, asked_turn: u64) -> Self {
         Confirmation { asked_turn, ..self.clone() }
     }
 
@@ -68,7 +68,16 @@ impl Confirmation {
         format!("{}\n{how}", self.message)
     }
 
-    pub(super) fn suggested(&self) -> Vec<String> {
+    /// The question in one line, for a reply to something else.
+    pub(crate) fn reminder(&self) -> String {
+        let how = match self.kind {
+            ConfirmKind::YesNo => "Answer yes or no.".to_owned(),
+            ConfirmKind::TypeDelete => format!("Type {DELETE_WORD} to do it, or cancel."),
+        };
+        format!("The question is still open whether to {}. {how}", actions::title(&self.proposal))
+    }
+
+    pub(crate) fn suggested(&self) -> Vec<String> {
         let words: &[&str] = match self.kind {
             ConfirmKind::YesNo => &["Yes", "No", "Modify"],
             // The word has to be typed, so it is not a suggested answer.

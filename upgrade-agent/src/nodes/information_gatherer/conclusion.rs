@@ -1,14 +1,18 @@
 //! Turns the notes of a gathering into an outcome.
 
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
 use super::facts::ServerFacts;
 use super::question::Question;
 use crate::actions::{
-    self, Action, ActionKind, BalanceMode, DecodeError, DesignSnapshot, ExperimentRef, Facts, Proposal,
-    TestConditionBalance,
+    self, Action, ActionKind, BalanceMode, DecodeError, DesignSnapshot, ExperimentRef, Facts, Problem,
+    Proposal, TestConditionBalance,
 };
 use crate::agent::Settings;
 use crate::balance::{self, BalanceReport};
-use crate::client::{ClientError, ErrorKind, Experiment, ExperimentName};
+use crate::client::{ClientError, ContextMetadata, ErrorKind, Experiment, ExperimentName};
 use crate::nodes::failure;
 use crate::nodes::tool_executor::crowd;
 use crate::plan::Plan;
@@ -17,7 +21,7 @@ use crate::state::{
     ConversationState, ConversationStateUpdate, ErrorClass, IncompleteAction, LogEntry, LogStatus, Params,
     Pending, PresetReply, ResponseKind, TurnError,
 };
-use crate::tools::{AbandonedAction, Desk, Draft};
+use crate::tools::{AbandonedAction, Desk, Draft, Gathered};
 
 /// The outcome of a gathering.
 pub(super) struct Outcome {
@@ -34,7 +38,11 @@ enum GatheringEnd {
     /// Facts only.
     Facts,
     Errors(Vec<TurnError>),
+    /// Errors that do not concern what was asked before, which stays open.
+    Passing(Vec<TurnError>),
     Ask(IncompleteAction),
+    /// Values that cannot be taken. They are asked for again, and the others are kept.
+    AskAgain(IncompleteAction, Vec<TurnError>),
     /// Part of the message was not understood, and the pending action stays pending.
     LeftOver(String),
     Propose(Box<Proposal>),
@@ -45,6 +53,14 @@ enum GatheringEnd {
 impl Outcome {
     fn of_end(end: GatheringEnd, about: Option<ExperimentRef>) -> Self {
         Outcome { end, left: None, left_over: None, about }
+    }
+
+    /// The ids of the experiments that the turn is about.
+    pub(super) fn experiments(&self, desk: &Desk) -> Vec<String> {
+        let notes = desk.notes();
+        let listed = notes.experiments.iter().flatten().map(|one| &one.id);
+        let seen = notes.seen.iter().chain(&self.about).map(|about| &about.id);
+        listed.chain(seen).cloned().collect()
     }
 
     pub(super) fn write(
@@ -58,10 +74,25 @@ impl Outcome {
             GatheringEnd::Errors(errors) => {
                 update.preset(Some(failure::preset(&errors))).errors(errors).pending(Pending::Nothing)
             }
+            GatheringEnd::Passing(errors) => {
+                let mut preset = failure::preset(&errors);
+                if let Pending::Missing(missing) = &state.pending {
+                    preset.text = format!("{}\n\n{}", preset.text, missing.question);
+                }
+                update.preset(Some(preset)).errors(errors).suggested(options(&state.pending))
+            }
             GatheringEnd::Ask(missing) => update
                 .preset(Some(PresetReply::new(ResponseKind::Question, missing.question.clone())))
                 .suggested(missing.options.clone())
                 .pending(Pending::Missing(missing)),
+            GatheringEnd::AskAgain(missing, errors) => {
+                let text = format!("{}\n\n{}", failure::preset(&errors).text, missing.question);
+                update
+                    .preset(Some(PresetReply::new(ResponseKind::Question, text)))
+                    .errors(errors)
+                    .suggested(missing.options.clone())
+                    .pending(Pending::Missing(missing))
+            }
             GatheringEnd::LeftOver(words) => match &state.pending {
                 Pending::Missing(missing) => update
                     .preset(Some(PresetReply::new(
@@ -73,11 +104,16 @@ impl Outcome {
                     .preset(Some(PresetReply::new(ResponseKind::Clarification, words)))
                     .pending(Pending::Nothing),
             },
-            GatheringEnd::Balance(entry, report) => update
-                .preset(Some(PresetReply::new(ResponseKind::Answer, entry.summary.clone())))
-                .balance(Some(*report))
-                .execution_log([*entry])
-                .pending(Pending::Nothing),
+            GatheringEnd::Balance(entry, report) => {
+                let preset = PresetReply::new(ResponseKind::Answer, entry.summary.clone());
+                let update = update.preset(Some(preset)).balance(Some(*report)).execution_log([*entry]);
+                // It was computed, so an open confirmation is not affected.
+                if matches!(state.pending, Pending::Confirm(_)) {
+                    update
+                } else {
+                    update.pending(Pending::Nothing)
+                }
+            }
             GatheringEnd::Propose(proposal) => update.proposal(Some(*proposal)).pending(Pending::Nothing),
         };
         if let Some(left) = self.left {
@@ -91,6 +127,14 @@ impl Outcome {
             update = update.last_experiment(self.about);
         }
         update
+    }
+}
+
+/// The suggested answers to an open question for parameters.
+fn options(pending: &Pending) -> Vec<String> {
+    match pending {
+        Pending::Missing(missing) => missing.options.clone(),
+        _ => Vec::new(),
     }
 }
 
@@ -111,15 +155,15 @@ pub(super) async fn conclude(
     settings: &Settings,
     node: &str,
 ) -> Outcome {
-    let (draft, noted, misses, seen) = {
-        let notes = desk.notes();
-        (notes.draft.clone(), notes.errors.clone(), notes.misses.clone(), notes.seen.clone())
-    };
+    let Gathered { draft, errors: noted, failures, misses, seen, .. } = desk.notes().clone();
     let about = single_experiment(seen);
-    let noted = if noted.is_empty() && found_nothing(desk, &draft) { misses } else { noted };
+    let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
     if !noted.is_empty() {
-        let error = |(class, message)| TurnError { class, message, node: node.to_owned() };
         return Outcome::of_end(GatheringEnd::Errors(noted.into_iter().map(error).collect()), about);
+    }
+    let passing = if failures.is_empty() && found_nothing(desk, &draft) { misses } else { failures };
+    if !passing.is_empty() {
+        return Outcome::of_end(GatheringEnd::Passing(passing.into_iter().map(error).collect()), about);
     }
     let left_over = draft.left_over().map(str::to_owned);
     if let Some(words) = left_over.clone().filter(|_| draft.missing().is_empty()) {
@@ -138,8 +182,17 @@ pub(super) async fn conclude(
             };
             Outcome { end, left, left_over, about }
         }
-        Err(trouble) => {
-            Outcome { left, ..Outcome::of_end(GatheringEnd::Errors(trouble.errors(node)), about) }
+        Err(fault) => {
+            let again = ask_again(desk, state, &draft, &fault).await;
+            let errors = fault.errors(node);
+            let end = match again {
+                Some(missing) => GatheringEnd::AskAgain(missing, errors),
+                None if left.is_none() && matches!(state.pending, Pending::Missing(_)) => {
+                    GatheringEnd::Passing(errors)
+                }
+                None => GatheringEnd::Errors(errors),
+            };
+            Outcome { left, ..Outcome::of_end(end, about) }
         }
     }
 }
@@ -161,7 +214,7 @@ fn single_experiment(mut seen: Vec<ExperimentRef>) -> Option<ExperimentRef> {
 enum ProposalFault {
     Server(ClientError),
     NotFound(String),
-    Invalid(Vec<String>),
+    Invalid(Vec<Problem>),
 }
 
 impl From<ClientError> for ProposalFault {
@@ -171,13 +224,17 @@ impl From<ClientError> for ProposalFault {
 }
 
 impl ProposalFault {
+    fn of(parameter: Option<&'static str>, texts: impl IntoIterator<Item = String>) -> Self {
+        ProposalFault::Invalid(texts.into_iter().map(|text| Problem { parameter, text }).collect())
+    }
+
     fn errors(self, node: &str) -> Vec<TurnError> {
         let error = |class, message| TurnError { class, message, node: node.to_owned() };
         match self {
             ProposalFault::Server(failed) => vec![failure::of_server(&failed, node)],
             ProposalFault::NotFound(message) => vec![error(ErrorClass::NotFound, message)],
             ProposalFault::Invalid(problems) => {
-                problems.into_iter().map(|message| error(ErrorClass::Validation, message)).collect()
+                problems.into_iter().map(|problem| error(ErrorClass::Validation, problem.text)).collect()
             }
         }
     }
@@ -190,11 +247,19 @@ async fn prepare(
     draft: &Draft,
 ) -> Result<GatheringEnd, ProposalFault> {
     let kind = draft.action();
-    let params = draft.params();
-    let missing = draft.missing();
+    let mut params = draft.params();
+    let mut missing = draft.missing();
+    if missing.iter().any(|name| name == "context")
+        && let Ok(contexts) = desk.contexts().await
+        && let Some(only) = only_context(&contexts, &params)
+    {
+        desk.notes().chosen = Some(only.1);
+        params.insert("context".to_owned(), json!(only.0));
+        missing.retain(|name| name != "context");
+    }
     if let Some(kind) = kind {
         match actions::decode(kind, &params) {
-            Err(DecodeError::Invalid(problems)) => return Err(ProposalFault::Invalid(problems)),
+            Err(DecodeError::Invalid(problems)) => return Err(ProposalFault::of(None, problems)),
             Ok(action) if missing.is_empty() => {
                 return propose(desk, state, action, settings).await;
             }
@@ -203,21 +268,47 @@ async fn prepare(
     }
     check_context(desk, &params).await?;
     check_any(desk, &missing).await?;
+    check_given(desk, kind, &params, &missing).await?;
     let question = Question::about(desk, state, kind, &params, &missing).await;
     let Question { text, options } = question;
     Ok(GatheringEnd::Ask(IncompleteAction { action: kind, params, missing, question: text, options }))
 }
 
+/// The context that is meant if only one is possible, and a sentence that says so.
+fn only_context(contexts: &ContextMetadata, params: &Params) -> Option<(String, String)> {
+    let given = |name: &str| params.get(name).and_then(Value::as_str);
+    let place = given("site").zip(given("target"));
+    let fits = |name: &&str| match (contexts.get(name), place) {
+        (Some(context), Some((site, target))) => {
+            context.sites.iter().any(|known| known == site)
+                && context.targets.iter().any(|known| known == target)
+        }
+        _ => true,
+    };
+    let mut fitting = contexts.names().filter(fits);
+    let (Some(only), None) = (fitting.next(), fitting.next()) else { return None };
+    let shown = actions::display(only);
+    let why = match place {
+        Some((site, target)) => {
+            format!(
+                "I took the context {shown}, the only one with {} / {}.",
+                actions::display(site),
+                actions::display(target)
+            )
+        }
+        None => format!("I took the context {shown}, the only one of this server."),
+    };
+    Some((only.to_owned(), why))
+}
+
 /// An unknown context is reported before parameters that depend on it.
 async fn check_context(desk: &Desk, params: &Params) -> Result<(), ProposalFault> {
-    let Some(name) =
-        params.get("context").and_then(serde_json::Value::as_str).filter(|name| !name.is_empty())
-    else {
+    let Some(name) = params.get("context").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
         return Ok(());
     };
     let contexts = desk.contexts().await?;
     match actions::unknown_context(name, &contexts) {
-        Some(problem) => Err(ProposalFault::Invalid(vec![problem])),
+        Some(problem) => Err(ProposalFault::of(Some("context"), [problem])),
         None => Ok(()),
     }
 }
@@ -231,6 +322,56 @@ async fn check_any(desk: &Desk, missing: &[String]) -> Result<(), ProposalFault>
     } else {
         Ok(())
     }
+}
+
+/// The given part of a new experiment is checked at once, so that a wrong value is asked for again first.
+async fn check_given(
+    desk: &Desk,
+    kind: Option<ActionKind>,
+    params: &Params,
+    missing: &[String],
+) -> Result<(), ProposalFault> {
+    if kind != Some(ActionKind::CreateExperiment) || missing.iter().any(|name| name == "context") {
+        return Ok(());
+    }
+    let mut filled = params.clone();
+    for name in actions::required(ActionKind::CreateExperiment) {
+        let nothing = if name == "name" { json!("-") } else { json!([]) };
+        if missing.contains(&name) {
+            filled.insert(name, nothing);
+        }
+    }
+    let Ok(create) = serde_json::from_value(Value::Object(filled)) else { return Ok(()) };
+    let contexts = desk.contexts().await?;
+    let facts = Facts { contexts: Some(&contexts), ..Facts::default() };
+    let mut problems = actions::problems(&Action::CreateExperiment(create), &facts);
+    let is_given = |name: &str| params.contains_key(name) && !missing.iter().any(|lacks| lacks == name);
+    problems.retain(|problem| problem.parameter.is_some_and(is_given));
+    if problems.is_empty() { Ok(()) } else { Err(ProposalFault::Invalid(problems)) }
+}
+
+/// The draft of a design without the values that cannot be taken; none if the fault is not in single values.
+async fn ask_again(
+    desk: &Desk,
+    state: &ConversationState,
+    draft: &Draft,
+    fault: &ProposalFault,
+) -> Option<IncompleteAction> {
+    use ActionKind::{CreateExperiment, UpdateExperiment};
+    let kind = draft.action().filter(|kind| matches!(kind, CreateExperiment | UpdateExperiment));
+    let ProposalFault::Invalid(problems) = fault else { return None };
+    let mut params = draft.params();
+    let wrong: Option<BTreeSet<&str>> =
+        problems.iter().map(|problem| problem.parameter.filter(|name| params.contains_key(*name))).collect();
+    let (kind, wrong) = kind.zip(wrong)?;
+    params.retain(|name, _| !wrong.contains(name.as_str()));
+    let mut missing = actions::required(kind);
+    missing.retain(|name| !params.contains_key(name));
+    if kind == UpdateExperiment {
+        missing.extend(wrong.iter().map(|name| (*name).to_owned()));
+    }
+    let Question { text, options } = Question::about(desk, state, Some(kind), &params, &missing).await;
+    Some(IncompleteAction { action: Some(kind), params, missing, question: text, options })
 }
 
 async fn propose(
@@ -249,7 +390,7 @@ async fn propose(
     };
     let known = ServerFacts::about(desk, &action, experiment).await?;
     let facts = Facts { max_students: Some(settings.max_students), ..known.facts() };
-    let problems = actions::check(&action, &facts);
+    let problems = actions::problems(&action, &facts);
     if !problems.is_empty() {
         return Err(ProposalFault::Invalid(problems));
     }
@@ -282,7 +423,7 @@ fn computed(
         action: Action::TestConditionBalance(action),
         experiment: Some(experiment.into()),
         status: LogStatus::Success,
-        result: serde_json::json!(report),
+        result: json!(report),
         error: None,
         summary: balance_text(test, experiment, &report),
     };
@@ -334,7 +475,7 @@ fn by_name<'a>(names: &'a [ExperimentName], name: &str) -> Result<&'a Experiment
                 ids.len(),
                 ids.join(", ")
             );
-            Err(ProposalFault::Invalid(vec![why]))
+            Err(ProposalFault::of(None, [why]))
         }
     }
 }

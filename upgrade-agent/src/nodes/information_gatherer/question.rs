@@ -34,16 +34,20 @@ impl Question {
         let first = if missing.iter().any(|name| name == "context") { "context" } else { first };
         let options = options(desk, first, params).await;
         let mut text = asking(kind, first, params, state);
-        if !options.is_empty() {
-            let shown: Vec<String> = options.iter().map(|option| actions::display(option)).collect();
-            text = format!("{text} There are: {}.", shown.join(", "));
+        if !options.first.is_empty() {
+            let shown: Vec<String> = options.first.iter().map(|option| actions::display(option)).collect();
+            let more = match options.count.saturating_sub(shown.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            text = format!("{text} There are: {}{more}.", shown.join(", "));
         }
         let others: Vec<String> =
             missing.iter().filter(|name| *name != first).map(|name| name.replace('_', " ")).collect();
         if !others.is_empty() {
             text = format!("{text} I also need: {}.", others.join(", "));
         }
-        let likely = likely(first, options).into_iter().take(OPTIONS).chain(["Cancel".to_owned()]);
+        let likely = likely(first, options.first).into_iter().take(OPTIONS).chain(["Cancel".to_owned()]);
         Question { text, options: likely.collect() }
     }
 }
@@ -115,25 +119,29 @@ fn asking(kind: ActionKind, name: &str, params: &Params, state: &ConversationSta
     }
 }
 
-async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
+/// The answers that the server allows.
+#[derive(Default)]
+struct Options {
+    /// The first of them.
+    first: Vec<String>,
+    count: usize,
+}
+
+impl From<Vec<String>> for Options {
+    fn from(all: Vec<String>) -> Self {
+        Options { count: all.len(), first: all }
+    }
+}
+
+async fn options(desk: &Desk, name: &str, params: &Params) -> Options {
     match name {
-        "experiment_id" => {
-            let names = desk.names().await.unwrap_or_default();
-            let names: Vec<ExperimentName> = names.into_iter().take(OPTIONS).collect();
-            let twins = names.windows(2).any(|pair| pair[0].name == pair[1].name);
-            let all = if twins { desk.client().experiments().await.unwrap_or_default() } else { Vec::new() };
-            let label = |known: &ExperimentName| {
-                let alike = names.iter().filter(|other| other.name == known.name).count() > 1;
-                if alike { distinguishing_data(known, &all) } else { known.name.clone() }
-            };
-            names.iter().map(label).collect()
-        }
-        "status" => ["enrolling", "enrollmentComplete", "cancelled"].map(str::to_owned).to_vec(),
+        "experiment_id" => experiments(desk).await,
+        "status" => ["enrolling", "enrollmentComplete", "cancelled"].map(str::to_owned).to_vec().into(),
         "context" => match desk.contexts().await {
-            Ok(contexts) => contexts.names().map(str::to_owned).collect(),
-            Err(_) => Vec::new(),
+            Ok(contexts) => contexts.names().map(str::to_owned).collect::<Vec<_>>().into(),
+            Err(_) => Options::default(),
         },
-        "conditions" => of_context(desk, params, |context| context.conditions.clone()).await,
+        "conditions" => of_context(desk, params, |context| context.conditions.clone().into()).await,
         "decision_points" | "decision_point" => match half_place::of(params, name) {
             None => of_context(desk, params, points).await,
             Some(HalfPlace::Site(_)) => of_context(desk, params, |context| some(&context.targets)).await,
@@ -141,9 +149,21 @@ async fn options(desk: &Desk, name: &str, params: &Params) -> Vec<String> {
         },
         "site" => of_context(desk, params, |context| some(&context.sites)).await,
         "target" => of_context(desk, params, |context| some(&context.targets)).await,
-        "group_type" => of_context(desk, params, |context| context.group_types.clone()).await,
-        _ => Vec::new(),
+        "group_type" => of_context(desk, params, |context| context.group_types.clone().into()).await,
+        _ => Options::default(),
     }
+}
+
+async fn experiments(desk: &Desk) -> Options {
+    let names = desk.names().await.unwrap_or_default();
+    let shown = &names[..names.len().min(OPTIONS)];
+    let twins = shown.windows(2).any(|pair| pair[0].name == pair[1].name);
+    let all = if twins { desk.client().experiments().await.unwrap_or_default() } else { Vec::new() };
+    let label = |known: &ExperimentName| {
+        let alike = shown.iter().filter(|other| other.name == known.name).count() > 1;
+        if alike { distinguishing_data(known, &all) } else { known.name.clone() }
+    };
+    Options { first: shown.iter().map(label).collect(), count: names.len() }
 }
 
 /// The data that distinguish experiments of the same name; the id in it is enough as an answer.
@@ -157,24 +177,24 @@ fn distinguishing_data(known: &ExperimentName, all: &[Experiment]) -> String {
     format!("{} (id {id}{context}{made})", known.name)
 }
 
-async fn of_context(desk: &Desk, params: &Params, part: fn(&Context) -> Vec<String>) -> Vec<String> {
-    let Some(name) = params.get("context").and_then(Value::as_str) else { return Vec::new() };
+async fn of_context(desk: &Desk, params: &Params, part: fn(&Context) -> Options) -> Options {
+    let Some(name) = params.get("context").and_then(Value::as_str) else { return Options::default() };
     match desk.contexts().await {
         Ok(contexts) => contexts.get(name).map(part).unwrap_or_default(),
-        Err(_) => Vec::new(),
+        Err(_) => Options::default(),
     }
 }
 
 /// Limited, because a context may have hundreds.
-fn some(names: &[String]) -> Vec<String> {
-    names.iter().take(OPTIONS).cloned().collect()
+fn some(names: &[String]) -> Options {
+    Options { first: names.iter().take(OPTIONS).cloned().collect(), count: names.len() }
 }
 
 /// The server lists sites and targets separately; the person knows which pairs exist.
-fn points(context: &Context) -> Vec<String> {
+fn points(context: &Context) -> Options {
     let pairs = context
         .sites
         .iter()
         .flat_map(|site| context.targets.iter().map(move |target| format!("{site} / {target}")));
-    pairs.take(OPTIONS).collect()
+    Options { first: pairs.take(OPTIONS).collect(), count: context.sites.len() * context.targets.len() }
 }

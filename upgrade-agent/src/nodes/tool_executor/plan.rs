@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::crowd::{self, Stage, StepFailure};
+use super::status::Restoration;
 use super::visit::Place;
 use super::{failure, journey, report, status};
 use crate::actions::{
@@ -19,6 +20,7 @@ use crate::agent::Settings;
 use crate::balance::BalanceReport;
 use crate::client::{Experiment, UpgradeClient};
 use crate::plan::{EarlyEnd, PlanRun, PlanStep, is_destructive};
+use crate::restores;
 use crate::state::{Approval, ConversationState, ConversationStateUpdate, ErrorClass, TurnError};
 
 /// The inputs of a visit of the executor.
@@ -41,6 +43,9 @@ pub(super) async fn begin(
     let ended = match visit.client.experiment(id).await {
         Ok(now) if proposal.current.as_ref().is_none_or(|asked| *asked == now.state) => {
             let restore = proposal.plan.as_ref().and_then(|plan| plan.restores.clone());
+            if let Some(first) = &restore {
+                restores::announce(visit.ctx, &(&now).into(), first).await;
+            }
             return update.plan(Some(PlanRun::begin(approved.clone(), restore)));
         }
         Ok(now) => EarlyEnd::Overtaken(changed_meanwhile(&now, visit.ctx.node())),
@@ -74,6 +79,11 @@ pub(super) async fn go_on(
 ) -> ConversationStateUpdate {
     let Some(step) = run.step() else {
         let restored = status::restore(visit, run).await;
+        if !matches!(restored, Some(Restoration::Failed(_)))
+            && let Some(id) = run.first_status().and(run.approved().proposal().action.experiment_id())
+        {
+            restores::withdraw(visit.ctx, id).await;
+        }
         return report::finish(visit, update, run, restored);
     };
     let first = run.plan().and_then(|plan| plan.restores.as_ref());

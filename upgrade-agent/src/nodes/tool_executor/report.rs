@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::journey::LISTED;
 use super::plan::Visit;
-use super::status::Restoration;
+use super::restores::TRIED_AGAIN;
+use super::status::{self, Restoration};
 use super::{entry_of, success_summary};
 use crate::actions::{self, Action, ExperimentRef, JourneyStep, Proposal, display};
 use crate::balance::BalanceReport;
@@ -14,7 +15,7 @@ use crate::state::{ConversationStateUpdate, LogStatus, PresetReply, ResponseKind
 /// Ends a plan with its log entry and its report.
 pub(super) fn finish(
     visit: &Visit<'_>,
-    update: ConversationStateUpdate,
+    mut update: ConversationStateUpdate,
     run: &PlanRun,
     restored: Option<Restoration>,
 ) -> ConversationStateUpdate {
@@ -37,12 +38,13 @@ pub(super) fn finish(
         )),
         Some(Restoration::Failed(why)) => {
             parts.push(format!(
-                "I could NOT restore the status of experiment '{experiment}': set it yourself, or ask me to.\n- {}",
+                "I could NOT restore the status of experiment '{experiment}'. {TRIED_AGAIN}\n- {}",
                 why.message
             ));
             error = error.or(Some(why));
+            update = update.restores(visit.state.restores.iter().cloned().chain(status::due(run)).collect::<Vec<_>>());
         }
-        None => {}
+        Some(Restoration::Unchanged) | None => {}
     }
     if run.has_played() {
         parts.push(

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use super::failure;
 use super::plan::Visit;
 use crate::actions::display;
-use crate::client::{ClientError, Experiment, ExperimentState, UpgradeClient};
+use crate::client::{ClientError, ErrorKind, Experiment, ExperimentState, UpgradeClient};
 use crate::plan::{EarlyEnd, PlanRun, PlanStep};
+use crate::restores::RestoreDue;
 use crate::state::{ErrorClass, TurnError};
 
-/// The number of attempts to restore the first status; nothing restores it after the last one.
+/// The number of attempts to restore the first status in the turn of the plan; later turns try again.
 const ATTEMPTS: usize = 3;
 
 /// Sets a status, if the present one is known to the plan.
@@ -54,22 +55,27 @@ async fn move_to(client: &UpgradeClient, id: &str, to: &ExperimentState) -> Resu
 /// The outcome of restoring the status.
 pub(super) enum Restoration {
     Done(ExperimentState),
+    /// It has the first status already.
+    Unchanged,
     /// Somebody else changed it meanwhile.
     LeftAlone(ExperimentState),
     Failed(TurnError),
 }
 
-/// Restores the status that the plan changed. Nothing else would do it later, so a failure is retried.
+/// Restores the status that the plan changed.
 pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restoration> {
-    let first = run.first_status()?;
     if matches!(run.early_end(), Some(EarlyEnd::Overtaken(_))) {
         return None;
     }
-    let id = run.approved().proposal().action.experiment_id()?;
+    let due = due(run)?;
     let mut attempt = 1;
     loop {
-        match try_restore(visit.client, run, id, first).await {
-            Ok(restored) => return restored,
+        match try_restore(visit.client, &due).await {
+            // Nothing was changed yet, or it is restored already.
+            Ok(Restoration::Unchanged) => return run.last_set().map(|_| Restoration::Done(due.first)),
+            Ok(restored) => return Some(restored),
+            // The experiment is gone.
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
             Err(error) => {
                 let error = failure::of_server(&error, visit.ctx.node());
                 if attempt == ATTEMPTS || error.class != ErrorClass::Api {
@@ -81,25 +87,28 @@ pub(super) async fn restore(visit: &Visit<'_>, run: &PlanRun) -> Option<Restorat
     }
 }
 
+/// The status to restore, and the statuses that the plan may have left. An interrupted step may have set one
+/// without recording it.
+pub(super) fn due(run: &PlanRun) -> Option<RestoreDue> {
+    let left = run.last_set().into_iter().chain(cut_off(run)).cloned().collect();
+    let experiment = run.approved().proposal().about.clone()?;
+    Some(RestoreDue { experiment, first: run.first_status()?.clone(), left })
+}
+
 /// Reads first, so that running it again changes nothing.
-async fn try_restore(
+pub(super) async fn try_restore(
     client: &UpgradeClient,
-    run: &PlanRun,
-    id: &str,
-    first: &ExperimentState,
-) -> Result<Option<Restoration>, ClientError> {
-    let now = client.experiment(id).await?.state;
-    if now == *first {
-        // Nothing was changed yet, or it is restored already.
-        return Ok(run.last_set().is_some().then_some(Restoration::Done(now)));
+    due: &RestoreDue,
+) -> Result<Restoration, ClientError> {
+    let now = client.experiment(&due.experiment.id).await?.state;
+    if now == due.first {
+        return Ok(Restoration::Unchanged);
     }
-    // An interrupted step may have set a status without recording it.
-    let meant = run.last_set() == Some(&now) || cut_off(run) == Some(&now);
-    if !meant {
-        return Ok(Some(Restoration::LeftAlone(now)));
+    if !due.left.contains(&now) {
+        return Ok(Restoration::LeftAlone(now));
     }
-    move_to(client, id, first).await?;
-    Ok(Some(Restoration::Done(first.clone())))
+    move_to(client, &due.experiment.id, &due.first).await?;
+    Ok(Restoration::Done(due.first.clone()))
 }
 
 /// The status that the interrupted step would have set.

@@ -103,11 +103,6 @@ impl Fault {
             .kind("Feature Flag with same key already exists for this app-context")
     }
 
-    pub(crate) fn no_flag(id: &str) -> Self {
-        let message = format!("Feature flag with id {id} not found");
-        Self::new(StatusCode::NOT_FOUND, "NotFoundException", message).raw(RawError::Nested)
-    }
-
     /// An adaptive experiment needs a service that is not available.
     pub(crate) fn no_mooclets(deed: &str) -> Self {
         Self::refused(format!(

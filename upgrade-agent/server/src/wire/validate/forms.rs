@@ -8,9 +8,7 @@ use serde_json::Value;
 use super::rules::Check::{self, *};
 use super::rules::{Field, Form, may, must};
 use super::words;
-pub(super) use flags::{
-    EXPOSURES, FLAG, FLAG_FILE, FLAG_FILES, FLAG_FILTER, FLAG_LIST, FLAG_LIST_FILES, FLAG_PAGE, FLAG_STATUS,
-};
+pub(super) use flags::{FLAG, FLAG_FILTER, FLAG_LIST, FLAG_STATUS};
 
 const TEXT: &[Check] = &[Text];
 /// A non-empty text.

@@ -176,11 +176,13 @@ pub(crate) struct Complaint {
     property: String,
     constraints: Vec<(&'static str, String)>,
     children: Vec<Complaint>,
+    /// Whether the form does not have the property. The original gives such a complaint no children.
+    is_unknown: bool,
 }
 
 impl Complaint {
     fn new(property: impl Into<String>) -> Self {
-        Self { property: property.into(), constraints: Vec::new(), children: Vec::new() }
+        Self { property: property.into(), constraints: Vec::new(), children: Vec::new(), is_unknown: false }
     }
 
     fn is_void(&self) -> bool {
@@ -189,8 +191,10 @@ impl Complaint {
 
     /// In the form of the wire.
     pub(crate) fn to_json(&self) -> Value {
-        let children = self.children.iter().map(Self::to_json).collect::<Vec<_>>();
-        let mut told = json!({ "property": self.property, "children": children });
+        let mut told = json!({ "property": self.property });
+        if !self.is_unknown {
+            told["children"] = self.children.iter().map(Self::to_json).collect();
+        }
         if !self.constraints.is_empty() {
             let constraints = self.constraints.iter();
             let constraints = constraints.map(|(name, message)| ((*name).to_owned(), json!(message)));
@@ -223,19 +227,18 @@ impl Complaint {
 /// All complaints about an object.
 pub(super) fn judge(form: &Form, object: &Value) -> Vec<Complaint> {
     let fields = || form.fields.iter().copied().flatten();
+    // The original looks for unknown properties first.
+    let given = object.as_object().filter(|_| form.closed).into_iter().flat_map(Map::keys);
+    let unknown = given.filter(|name| fields().all(|field| field.name != name.as_str()));
+    let unknown = unknown.map(|name| unknown_property(name));
     let told = fields().map(|field| judge_field(field, object));
-    let mut all: Vec<Complaint> = told.filter(|complaint| !complaint.is_void()).collect();
-    if form.closed {
-        let given = object.as_object().into_iter().flat_map(Map::keys);
-        let strange = given.filter(|name| fields().all(|field| field.name != name.as_str()));
-        all.extend(strange.map(|name| unknown_property(name)));
-    }
-    all
+    unknown.chain(told.filter(|complaint| !complaint.is_void())).collect()
 }
 
 fn unknown_property(name: &str) -> Complaint {
     let message = format!("property {name} should not exist");
-    Complaint { constraints: vec![("whitelistValidation", message)], ..Complaint::new(name) }
+    let constraints = vec![("whitelistValidation", message)];
+    Complaint { constraints, is_unknown: true, ..Complaint::new(name) }
 }
 
 fn judge_field(field: &Field, object: &Value) -> Complaint {
@@ -334,6 +337,17 @@ mod tests {
             },
         ]);
         assert_eq!(complaints(json!({ "state": "half", "entries": entries })), expected);
+    }
+
+    #[test]
+    fn an_unknown_property_of_a_closed_form_is_reported_first_and_without_children() {
+        const CLOSED: Form = Form { fields: &[&[must("name", &[Check::Text])]], closed: true };
+        let told: Vec<Value> = judge(&CLOSED, &json!({ "id": "x" })).iter().map(Complaint::to_json).collect();
+        let unknown = json!({ "property": "id",
+            "constraints": { "whitelistValidation": "property id should not exist" } });
+        let known = json!({ "property": "name", "children": [],
+            "constraints": { "isString": "name must be a string" } });
+        assert_eq!(told, [unknown, known]);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! The words of enum properties, in the order of the original's messages.
 
-pub(super) use crate::wire::spans::RANGES;
-
 /// The states that a body may have, in both vocabularies.
 pub(super) const STATES_65: [&str; 11] = [
     "inactive",
@@ -35,7 +33,4 @@ pub(super) const SEARCH_KEYS_65: [&str; 6] = ["all", "name", "status", "tag", "c
 pub(super) const SORT_KEYS: [&str; 4] = ["name", "state", "updatedAt", "postExperimentRule"];
 pub(super) const DIRECTIONS: [&str; 2] = ["ASC", "DESC"];
 pub(super) const REWARDS: [&str; 2] = ["SUCCESS", "FAILURE"];
-pub(super) const SIDES: [&str; 2] = ["inclusion", "exclusion"];
 pub(super) const FLAG_STATUSES: [&str; 3] = ["enabled", "disabled", "archived"];
-pub(super) const FLAG_SEARCH_KEYS: [&str; 7] = ["all", "name", "key", "status", "tag", "context", "id"];
-pub(super) const FLAG_SORT_KEYS: [&str; 4] = ["name", "key", "status", "updatedAt"];

@@ -1,4 +1,4 @@
-//! Feature flags, their lists, and exposures.
+//! Feature flags and their lists.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,11 +41,4 @@ pub(crate) struct FlagTie {
     pub(crate) segment_id: String,
     pub(crate) enabled: bool,
     pub(crate) list_type: String,
-}
-
-/// The first exposure of a student to a feature.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Exposure {
-    pub(crate) created_at: String,
 }
