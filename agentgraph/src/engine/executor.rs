@@ -312,8 +312,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Runs several tasks, some of which may have `begun`, and reports each to `ledger` in the order of completion. Returns the cutoff, if the
-    /// tasks were cut off.
+    /// Runs several tasks, some of which may have `begun`, and reports each to `ledger` in the order of
+    /// completion. Returns the cutoff, if the tasks were cut off.
     ///
     /// When a task fails, no further task starts; the started ones are finished or dropped, according to the
     /// policy for siblings.

@@ -29,8 +29,8 @@ pub(crate) struct ExpressParts<'a, 'm> {
     pub(crate) merged: &'a mut u64,
 }
 
-/// The superstep that ends a sequence: its tasks are started, and one of them was pending at its first poll or
-/// returned something other than an update.
+/// The superstep that ends a sequence: its tasks are started, and one of them was pending at its first poll
+/// or returned something other than an update.
 pub(crate) enum Begun {
     /// Its only task, of this node.
     Only(u32, Started),

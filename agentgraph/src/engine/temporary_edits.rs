@@ -98,7 +98,8 @@ impl Loop {
     }
 }
 
-/// Collects the edits of these tasks, in task order. Edits that do not fit those of an earlier task are dropped.
+/// Collects the edits of these tasks, in task order. Edits that do not fit those of an earlier task are
+/// dropped.
 pub(super) fn stage_edits(
     graph: &mut RunGraph,
     node_at: impl Fn(usize) -> u32,

@@ -1,4 +1,5 @@
-//! Executing a superstep: a single task, the common case, in one poll if possible; several tasks side by side.
+//! Executing a superstep: a single task, the common case, in one poll if possible; several tasks side by
+//! side.
 
 use std::task::Context;
 
@@ -101,8 +102,8 @@ impl Loop {
         Some(Executed::Unfinished(None))
     }
 
-    /// Executes a superstep of several tasks, or one that an earlier call has started. `begun`: all its tasks,
-    /// if they are polled once already.
+    /// Executes a superstep of several tasks, or one that an earlier call has started. `begun`: all its
+    /// tasks, if they are polled once already.
     pub(super) async fn execute(&mut self, begun: Vec<(u32, Started)>) -> Result<Executed, Error> {
         self.buffers.ends.begin(self.position.frontier.len());
         let chosen = self.take_left_over()?;
