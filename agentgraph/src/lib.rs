@@ -81,7 +81,7 @@
 //! | to retry, limit and handle failing nodes | [`RetryPolicy`], [`IntoNode::timeout`], [`Dispatch::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
 //! | to test a graph: its way, its kills, its orders | `testing` (feature `testing`) |
 //! | to run tasks on other machines, or on another clock | [`Host`], [`Services`] |
-//! | to write a host of one's own, or to drive whole runs | [`host`], `host::conformance` (feature `conformance`) |
+//! | to write a host of one's own, or to drive whole runs | [`host`], the package `agentgraph-host-conformance` |
 //!
 //! # Guarantees
 //!
@@ -125,10 +125,6 @@
 //! [`Services`]: checkpoint::Services
 //! [`StoredFields`]: graph::StoredFields
 //! [`WhenBusy`]: run::WhenBusy
-
-// The kit for authors of hosts is written as a program of a user, and so are the derives that it uses.
-#[cfg(feature = "conformance")]
-extern crate self as agentgraph;
 
 mod context;
 mod engine;
@@ -233,9 +229,6 @@ pub mod edit {
 
 /// Running tasks on another machine.
 pub mod host {
-    #[cfg(feature = "conformance")]
-    pub mod conformance;
-
     #[doc(inline)]
     pub use crate::node::host::{FarSide, Host, TaskCall, TaskEvent, TaskEventKind, TaskEvents, TaskReply};
     #[doc(inline)]

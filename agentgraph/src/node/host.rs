@@ -34,7 +34,7 @@ use crate::error::BoxError;
 /// with their [path](TaskCall::path); a subgraph with a host of its own keeps it. The code of a subgraph's
 /// node itself, which makes its input and its result, runs with the loop.
 ///
-/// `host::conformance` (feature `conformance`) tests whether an implementation does all that is asked of it.
+/// The package `agentgraph-host-conformance` tests whether an implementation does all that is asked of it.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {
     /// Runs one attempt of a task. An error here means that the host failed, not the node; the run fails with

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use agentgraph::BoxError;
-use agentgraph::host::conformance::{Ability, HostUnderTest, LocalRuns, Notes};
 use agentgraph::host::{RunCall, RunEnd, ThreadState};
+use agentgraph_host_conformance::{Ability, HostUnderTest, LocalRuns, Notes};
 use serde_json::{Value, json};
 
 /// A fault of the way between a caller and a host.

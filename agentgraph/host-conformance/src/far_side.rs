@@ -44,7 +44,7 @@ pub(super) fn graphs(notes: &Notes) -> Vec<KitGraph> {
 pub struct TaskContext(String);
 
 /// The context for a task of this thread: a worker gives it to the task, by
-/// [`FarSide::context`](crate::host::FarSide::context).
+/// [`FarSide::context`](agentgraph::host::FarSide::context).
 pub fn context_of(thread: Option<&str>) -> TaskContext {
     TaskContext(format!("made for {}", thread.unwrap_or("no thread")))
 }

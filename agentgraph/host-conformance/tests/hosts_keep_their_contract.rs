@@ -1,11 +1,9 @@
 //! The conformance kit of hosts: the hosts of the tests hold every clause, and every clause finds a host that
 //! breaks it.
-#![cfg(feature = "conformance")]
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "hosts_keep_their_contract/any_value.rs"]
 mod any_value;
-mod common;
 #[path = "hosts_keep_their_contract/driver.rs"]
 mod driver;
 #[path = "hosts_keep_their_contract/faults.rs"]
@@ -14,10 +12,10 @@ mod faults;
 mod faulty_caller;
 #[path = "hosts_keep_their_contract/faulty_host.rs"]
 mod faulty_host;
-#[cfg(feature = "sqlite")]
-#[path = "sqlite_folder/mod.rs"]
+#[path = "../../tests/sqlite_folder/mod.rs"]
 mod folder;
-#[cfg(feature = "sqlite")]
+#[path = "../../tests/common/needs.rs"]
+mod needs;
 #[path = "hosts_keep_their_contract/remote.rs"]
 mod remote;
 #[path = "hosts_keep_their_contract/workers.rs"]
@@ -27,10 +25,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use agentgraph::BoxError;
-use agentgraph::host::conformance::{
-    self, Ability, Clause, HostUnderTest, KitGraph, LocalRuns, Notes, Report,
-};
 use agentgraph::host::{RunCall, RunEnd, ThreadState};
+use agentgraph_host_conformance::{
+    self as conformance, Ability, Clause, HostUnderTest, KitGraph, LocalRuns, Notes, Report,
+};
 use driver::DrivenRuns;
 use faults::{Fault, faults};
 use faulty_caller::FaultyCaller;
@@ -73,7 +71,6 @@ async fn calls_and_ends_as_json_hold_the_contract() {
 }
 
 /// The process that runs tasks for the test below. Does nothing without orders.
-#[cfg(feature = "sqlite")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_process() {
     if let Some(folder) = std::env::var_os(remote::ORDERS) {
@@ -81,7 +78,6 @@ async fn a_worker_process() {
     }
 }
 
-#[cfg(feature = "sqlite")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_behind_http_hold_the_contract_and_are_killed() {
     let (host, notes) = remote::runs("a_worker_process");

@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agentgraph::host::conformance::{Ability, HostedRuns, Notes};
 use agentgraph::host::{Host, TaskCall, TaskReply};
 use agentgraph::{BoxError, SqliteSaver};
+use agentgraph_host_conformance::{Ability, HostedRuns, Notes};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State as Shared};

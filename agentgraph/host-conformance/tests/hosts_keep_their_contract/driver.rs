@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use agentgraph::host::conformance::{self, Ability, HostUnderTest, Notes};
 use agentgraph::host::{
     Commit, DrivenRun, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd, StoreChange,
     TaskCall, TaskReply, ThreadState,
 };
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, CancellationToken, MemorySaver};
+use agentgraph_host_conformance::{self as conformance, Ability, HostUnderTest, Notes};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex as Turn, watch};
 
 use super::workers::Workers;
-use crate::common::needs::bytes_of;
+use crate::needs::bytes_of;
 
 /// A fault of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

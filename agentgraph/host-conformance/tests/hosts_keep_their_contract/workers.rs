@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agentgraph::host::conformance::{self, Notes};
 use agentgraph::host::{FarSide, HostedGraph, TaskCall, TaskReply};
 use agentgraph::{BoxError, Checkpointer, MemorySaver};
+use agentgraph_host_conformance::{self as conformance, Notes};
 
 /// The graphs of the kit, built anew, and a store for durable steps that all workers share.
 pub struct Workers {

@@ -1,11 +1,11 @@
-//! Whether a host does what runs ask of it: for authors of hosts (feature `conformance`).
+//! Whether a host does what runs ask of it: for authors of hosts.
 //!
 //! A host is whatever runs the tasks of graphs elsewhere. It is one of two things, and the clauses are the
 //! same for both:
 //!
-//! - an implementation of [`Host`](crate::host::Host): the loop runs here, its tasks run there.
+//! - an implementation of [`Host`](agentgraph::host::Host): the loop runs here, its tasks run there.
 //!   [`HostedRuns`] makes it a host under test.
-//! - a *driver* of [`DrivenRun`](crate::host::DrivenRun)s: it carries the whole loop, and is reached by calls
+//! - a *driver* of [`DrivenRun`](agentgraph::host::DrivenRun)s: it carries the whole loop, and is reached by calls
 //!   alone. Implement [`HostUnderTest`] for its client.
 //!
 //! The kit has [graphs](graphs()) of its own. Both sides build them, with the same [`Notes`]: a file in which
@@ -14,8 +14,8 @@
 //!
 //! ```
 //! use agentgraph::BoxError;
-//! use agentgraph::host::conformance::{self, Ability, HostedRuns, Notes};
 //! use agentgraph::host::{FarSide, Host, HostedGraph, TaskCall, TaskReply};
+//! use agentgraph_host_conformance::{self as conformance, Ability, HostedRuns, Notes};
 //! use std::sync::Arc;
 //!
 //! /// Runs tasks on another value of the graph. A real host carries the call to another process.
@@ -137,7 +137,7 @@ pub enum Ability {
     /// Its tasks run on another value of the graph, so that all they share with the run goes to and fro.
     Elsewhere,
     /// Its workers give tasks a store for the results of durable steps
-    /// ([`FarSide::once_in`](crate::host::FarSide::once_in)).
+    /// ([`FarSide::once_in`](agentgraph::host::FarSide::once_in)).
     DurableSteps,
     /// Its workers give tasks the context of [`context_of`].
     Contexts,

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::TaskId;
-use agentgraph::host::conformance::{self, Ability, HostedRuns, Notes};
 use agentgraph::host::{FarSide, Host, TaskCall, TaskReply};
 use agentgraph::{BoxError, MemorySaver};
+use agentgraph_host_conformance::{self as conformance, Ability, HostedRuns, Notes};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
