@@ -47,6 +47,7 @@ mod checkpointer;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod cut;
+mod delegate;
 pub mod delta;
 #[cfg(feature = "encryption")]
 mod encrypted;
