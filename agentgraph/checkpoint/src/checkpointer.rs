@@ -1,16 +1,18 @@
 //! [`Checkpointer`]: the core of every store, with access to its extensions.
 
-use std::sync::Arc;
+mod catalog;
+mod leases;
+mod upkeep;
+
+pub use catalog::Catalog;
+pub use leases::Leases;
+pub use upkeep::Upkeep;
 
 use async_trait::async_trait;
 
-use crate::catalog::Catalog;
-use crate::delegate;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
-use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Row, Tail, check_id};
-use crate::upkeep::Upkeep;
 
 /// A store for checkpoints. All calls may come from many threads at once.
 ///
@@ -255,12 +257,6 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// The upkeep. `None`: calls that copy or prune fail with [`StoreCode::Store`].
     fn upkeep(&self) -> Option<&dyn Upkeep>;
-}
-
-/// Delegates everything.
-impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
-    delegate!(self => &**self; get, row, put, try_put, put_writes, list, threads, delete_thread);
-    delegate!(self => &**self; outlives_its_process, keeps_secrets, leases, catalog, upkeep);
 }
 
 /// [`Checkpointer::list`] for callers that read backwards page by page. Fails if a page does not lie before

@@ -1,5 +1,9 @@
 //! [`delegate!`](crate::delegate): the methods of a wrapper that only call the store inside it.
 
+use std::sync::Arc;
+
+use crate::checkpointer::Checkpointer;
+
 /// Implements methods of [`Checkpointer`](crate::Checkpointer), [`Leases`](crate::Leases),
 /// [`Catalog`](crate::Catalog) and [`Upkeep`](crate::Upkeep) by the same methods of the store inside a
 /// wrapper: `delegate!(self => &self.inner; get, list)`, within the `impl`.
@@ -118,4 +122,10 @@ macro_rules! delegate {
             $call
         }
     };
+}
+
+/// Delegates everything.
+impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
+    crate::delegate!(self => &**self; get, row, put, try_put, put_writes, list, threads, delete_thread);
+    crate::delegate!(self => &**self; outlives_its_process, keeps_secrets, leases, catalog, upkeep);
 }

@@ -7,9 +7,9 @@ use agentgraph::host::{RunCall, RunEnd, ThreadState};
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, Checkpoint, Error};
 
-use super::notes::{Note, count};
-use super::sheet::SheetUpdate;
-use super::{Kit, Notes, Sheet};
+use crate::host::Kit;
+use crate::notes::{Note, Notes, count};
+use crate::sheet::{Sheet, SheetUpdate};
 
 /// One clause on one host, with a thread of its own.
 pub(super) struct Case<'a> {

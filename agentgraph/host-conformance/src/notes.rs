@@ -60,7 +60,7 @@ impl Notes {
     pub fn temporary() -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}.notes", super::fresh_prefix());
+        let name = format!("{}-{number}.notes", fresh_prefix());
         let path = std::env::temp_dir().join(name);
         File::create_new(&path)?;
         Ok(Notes::of(path, true))
@@ -167,4 +167,10 @@ pub(super) fn count(notes: &[Note], node: &str, what: &str) -> usize {
 fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A name that no other process and no earlier call has.
+pub(crate) fn fresh_prefix() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("kit-{:x}-{:x}", since.as_micros(), std::process::id())
 }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{Ability, Clause};
+use crate::clause::Clause;
+use crate::clauses::clauses;
+use crate::host::{Ability, HostUnderTest, Kit};
+use crate::notes::{Notes, fresh_prefix};
 
 /// The findings about a host.
 #[derive(Clone, Debug)]
@@ -59,4 +62,26 @@ impl fmt::Display for Report {
         let all = self.findings.len();
         write!(out, "{} of {all} clauses hold", all - without)
     }
+}
+
+/// Tries every clause on a host. `notes` are those of the graphs that the host runs.
+pub async fn run(host: &dyn HostUnderTest, notes: &Notes) -> Report {
+    check(&clauses(), host, notes).await
+}
+
+/// Tries some clauses, one after the other, each on threads of its own.
+pub async fn check(clauses: &[Clause], host: &dyn HostUnderTest, notes: &Notes) -> Report {
+    let abilities = host.abilities();
+    let kit = Kit { host, notes, prefix: fresh_prefix() };
+    let mut findings = Vec::new();
+    for clause in clauses {
+        let lacks: Vec<Ability> =
+            clause.needs().iter().copied().filter(|need| !abilities.contains(need)).collect();
+        let problem = match lacks.is_empty() {
+            true => clause.check(&kit).await.err(),
+            false => None,
+        };
+        findings.push(Finding { clause: *clause, problem, lacks });
+    }
+    Report { findings }
 }

@@ -10,7 +10,10 @@ use agentgraph::{BoxError, CheckpointId};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 
-use super::{Ability, HostUnderTest, KitGraph, Notes, graphs};
+use crate::clauses::graphs;
+use crate::graph::KitGraph;
+use crate::host::{Ability, HostUnderTest};
+use crate::notes::Notes;
 
 /// The graphs of the kit without a host: all runs in this process. It holds every clause that it has the
 /// abilities for.

@@ -1,11 +1,13 @@
 //! [`Sheet`]: the state of the kit's graphs.
 
+mod values;
+
+pub use values::Values;
+
 use std::collections::HashMap;
 
 use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};
-
-use super::Values;
 
 /// The state of all graphs of the kit but its dependency graphs, which have texts as inputs and outputs.
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]

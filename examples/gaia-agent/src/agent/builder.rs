@@ -13,12 +13,12 @@ use super::GaiaAgent;
 use super::journal::Journal;
 use super::prompt::PromptChoice;
 use super::shortcuts::Shortcuts;
-use super::state::Solving;
 use crate::cache::AnswerCache;
 use crate::log::{Log, Secrets};
 use crate::net::{Guard, Http};
 use crate::python::PythonSettings;
 use crate::settings::{Addresses, Settings};
+use crate::solving::Solving;
 use crate::tools::{Services, offered};
 
 /// The settings of a [`GaiaAgent`]. One field per setting.

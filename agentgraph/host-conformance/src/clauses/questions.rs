@@ -6,9 +6,11 @@ use agentgraph::prelude::*;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::case::{Found, begin, id_of, no_call, proceed, questions, resume, resume_many, same};
-use super::sheet::SheetUpdate;
-use super::{Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, id_of, no_call, proceed, questions, resume, resume_many, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

@@ -7,9 +7,12 @@ use agentgraph::prelude::*;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 
-use super::case::{Found, begin, resume, same};
-use super::sheet::SheetUpdate;
-use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, resume, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::host::Ability;
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

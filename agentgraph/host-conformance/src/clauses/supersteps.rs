@@ -3,9 +3,12 @@
 use agentgraph::prelude::*;
 use futures_util::FutureExt;
 
-use super::case::{Found, begin, invoke, same};
-use super::sheet::SheetUpdate;
-use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, invoke, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::host::Ability;
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

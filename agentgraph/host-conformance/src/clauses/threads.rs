@@ -8,9 +8,11 @@ use agentgraph::prelude::*;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 
-use super::case::{Found, begin, invoke, no_call, proceed, same};
-use super::sheet::SheetUpdate;
-use super::{Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, invoke, no_call, proceed, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

@@ -12,7 +12,7 @@ use agentgraph::{CompileError, CompiledDependencyGraph};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::*;
+use crate::sheet::Sheet;
 
 /// A graph of the kit.
 #[derive(Clone)]
@@ -21,37 +21,14 @@ pub struct KitGraph {
     graph: Arc<dyn AnyGraph>,
 }
 
-/// Every graph of the kit. The processes on both sides of a host build them, with the same notes.
-pub fn graphs(notes: &Notes) -> Vec<KitGraph> {
-    [
-        supersteps::graphs(notes),
-        values::graphs(notes),
-        dispatches::graphs(notes),
-        attempts::graphs(notes),
-        failures::graphs(notes),
-        questions::graphs(notes),
-        sessions::graphs(notes),
-        identity::graphs(notes),
-        subgraphs::graphs(notes),
-        edits::graphs(notes),
-        passes::graphs(notes),
-        eager::graphs(notes),
-        limits::graphs(notes),
-        threads::graphs(notes),
-        far_side::graphs(notes),
-        kills::graphs(notes),
-    ]
-    .concat()
-}
-
 impl KitGraph {
     /// A graph over the kit's state.
-    pub(super) fn of(name: &'static str, graph: StateGraph<Sheet>) -> Self {
+    pub(crate) fn of(name: &'static str, graph: StateGraph<Sheet>) -> Self {
         KitGraph { name, graph: Arc::new(valid(graph.compile())) }
     }
 
     /// A dependency graph.
-    pub(super) fn of_passes(name: &'static str, graph: CompiledDependencyGraph<String, String>) -> Self {
+    pub(crate) fn of_passes(name: &'static str, graph: CompiledDependencyGraph<String, String>) -> Self {
         KitGraph { name, graph: Arc::new(graph) }
     }
 
@@ -86,7 +63,7 @@ impl fmt::Debug for KitGraph {
 
 /// A checked graph. Those of the kit do not depend on the user, so a problem is a mistake of the kit.
 #[allow(clippy::expect_used)]
-pub(super) fn valid<G>(compiled: Result<G, CompileError>) -> G {
+pub(crate) fn valid<G>(compiled: Result<G, CompileError>) -> G {
     compiled.expect("the graphs of the kit are valid")
 }
 

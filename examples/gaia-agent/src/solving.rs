@@ -4,7 +4,7 @@ use agentgraph::State;
 use agentgraph_llm::Message;
 use agentgraph_llm::agent::{AgentRecord, RecordChange};
 
-use super::task::Attachment;
+use crate::task::Attachment;
 
 /// The stored state of a question: the channels of an agent, and the question itself.
 #[derive(State, Clone, Debug, Default, PartialEq)]

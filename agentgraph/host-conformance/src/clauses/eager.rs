@@ -7,9 +7,11 @@ use agentgraph::prelude::*;
 use futures_util::FutureExt;
 use serde_json::json;
 
-use super::case::{Found, begin, questions, resume, same};
-use super::sheet::SheetUpdate;
-use super::{Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, questions, resume, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

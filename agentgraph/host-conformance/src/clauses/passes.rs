@@ -7,9 +7,10 @@ use agentgraph::{BoxError, Code, Error};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::case::{Found, no_call, proceed, questions, resume, same};
-use super::graphs::valid;
-use super::{Case, Clause, KitGraph, Notes};
+use crate::case::{Case, Found, no_call, proceed, questions, resume, same};
+use crate::clause::Clause;
+use crate::graph::{KitGraph, valid};
+use crate::notes::Notes;
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

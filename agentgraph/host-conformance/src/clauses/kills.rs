@@ -7,10 +7,12 @@ use agentgraph::{Code, Error};
 use futures_util::FutureExt;
 use futures_util::future::join;
 
-use super::case::{Found, begin, proceed, same};
-use super::notes::count;
-use super::sheet::SheetUpdate;
-use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, proceed, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::host::Ability;
+use crate::notes::{Notes, count};
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

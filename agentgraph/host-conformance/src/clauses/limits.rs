@@ -6,10 +6,12 @@ use agentgraph::prelude::*;
 use agentgraph::{Budget, Code};
 use futures_util::FutureExt;
 
-use super::case::{Found, begin, invoke, proceed, same};
-use super::notes::Note;
-use super::sheet::SheetUpdate;
-use super::{Ability, Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, invoke, proceed, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::host::Ability;
+use crate::notes::{Note, Notes};
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

@@ -9,9 +9,11 @@ use agentgraph::prelude::*;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 
-use super::case::{Found, begin, same};
-use super::sheet::SheetUpdate;
-use super::{Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

@@ -7,10 +7,11 @@ use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::case::{Found, begin, invoke, proceed, questions, resume, same};
-use super::graphs::valid;
-use super::sheet::SheetUpdate;
-use super::{Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, invoke, proceed, questions, resume, same};
+use crate::clause::Clause;
+use crate::graph::{KitGraph, valid};
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(

@@ -5,9 +5,11 @@ use agentgraph::{Code, Failure};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 
-use super::case::{Found, begin, same};
-use super::sheet::SheetUpdate;
-use super::{Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
@@ -138,7 +140,7 @@ async fn siblings(case: &Case<'_>) -> Found {
     }
     same("the checkpoint's next nodes", case.state("kit_failures").await?.next, ["torn"])?;
     case.say(MENDED)?;
-    let sheet = case.finished("kit_failures", super::case::proceed()).await?;
+    let sheet = case.finished("kit_failures", crate::case::proceed()).await?;
     same("the updates", sheet.lines, ["input", "before", "left", "torn", "right", "after"])?;
     for (node, times) in [("before", 1), ("left", 1), ("torn", 2), ("right", 1), ("after", 1)] {
         same(&format!("how often `{node}` ran"), case.count(node, "runs")?, times)?;
@@ -150,7 +152,7 @@ async fn panics(case: &Case<'_>) -> Found {
     let error = case.failed("kit_panics", begin()?).await?;
     same("the error", (error.code(), error.node()), (Code::NodePanicked, Some("panics")))?;
     case.say(MENDED)?;
-    let sheet = case.finished("kit_panics", super::case::proceed()).await?;
+    let sheet = case.finished("kit_panics", crate::case::proceed()).await?;
     same("the updates", sheet.lines, ["input", "panics"])
 }
 

@@ -7,9 +7,11 @@ use agentgraph::node::IntoGoto;
 use agentgraph::prelude::*;
 use futures_util::FutureExt;
 
-use super::case::{Found, begin, resume, same};
-use super::sheet::SheetUpdate;
-use super::{Case, Clause, KitGraph, Notes, Sheet};
+use crate::case::{Case, Found, begin, resume, same};
+use crate::clause::Clause;
+use crate::graph::KitGraph;
+use crate::notes::Notes;
+use crate::sheet::{Sheet, SheetUpdate};
 
 pub(super) const CLAUSES: &[Clause] = &[
     Clause::new(
@@ -71,7 +73,7 @@ fn many_tasks(notes: &Notes) -> StateGraph<Sheet> {
         .dep(notes.clone())
         .node("split", split.targets(["job"]))
         .node("job", job)
-        .node("graph", super::graphs::valid(inside.compile()))
+        .node("graph", crate::graph::valid(inside.compile()))
         .edge(START, "split")
         .edge("split", "graph")
         .branch("graph", next, ["split", END])
