@@ -126,13 +126,14 @@
 //! [`StoredFields`]: graph::StoredFields
 //! [`WhenBusy`]: run::WhenBusy
 
+mod attempt;
 mod context;
 mod engine;
+mod erased;
 mod error;
 mod event;
 mod extract;
-mod failure;
-mod layer;
+
 mod panic;
 mod persistence;
 mod record;
@@ -230,7 +231,9 @@ pub mod edit {
 /// Running tasks on another machine.
 pub mod host {
     #[doc(inline)]
-    pub use crate::node::host::{FarSide, Host, TaskCall, TaskEvent, TaskEventKind, TaskEvents, TaskReply};
+    pub use crate::context::host::{
+        FarSide, Host, TaskCall, TaskEvent, TaskEventKind, TaskEvents, TaskReply,
+    };
     #[doc(inline)]
     pub use crate::run::driven::{
         Commit, DrivenRun, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd, StoreChange,
@@ -251,8 +254,9 @@ pub use checkpoint::SqliteSaver;
 pub use checkpoint::{CheckpointId, Checkpointer, MemorySaver, Store};
 #[doc(inline)]
 pub use dependency::{DependencyGraph, DependencyNode};
+pub(crate) use error::failure;
+pub use error::failure::Failure;
 pub use error::{BoxError, Code, Error, Result, Terminal};
-pub use failure::Failure;
 #[doc(inline)]
 pub use graph::{CompileError, StateGraph, all, any, n_of};
 #[doc(inline)]

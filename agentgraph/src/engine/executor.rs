@@ -10,21 +10,22 @@ use std::task::{Context, Poll};
 
 use futures_util::stream::FuturesUnordered;
 
-use crate::context::edits::make_edits;
+use crate::attempt::make_edits;
+use crate::attempt::{CatchPanic, guarded};
 use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
 use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::running_tasks::{RunningTask, await_while_running, next};
 use crate::engine::runtime::TaskRuntime;
 use crate::engine::spans::Spans;
 use crate::engine::task_output::{TaskOutput, resolve};
+use crate::erased::{NodeFuture, NodeResult, Started};
 use crate::error::{BoxError, Code, Error, OwnError};
 use crate::event::{EventKind, EventQueue};
 use crate::extract::Task;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::node::{NodeFuture, NodeResult, Started};
-use crate::policy::{CatchPanic, Siblings, guarded};
+use crate::policy::Siblings;
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
 use crate::typed::AnyState;
 use crate::words::{InterruptId, TaskEnd};

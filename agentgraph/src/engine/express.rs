@@ -6,8 +6,8 @@ use std::task::Context;
 
 use crate::context::RunShared;
 use crate::engine::merge::Merge;
+use crate::erased::{NodeFuture, NodeResult};
 use crate::error::Error;
-use crate::node::{NodeFuture, NodeResult};
 use crate::typed::AnyState;
 
 /// The parts of a run that the sequence changes.

@@ -14,11 +14,11 @@ mod plan;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
+use crate::attempt::CatchPanic;
 use crate::engine::actors::Actors;
 use crate::engine::journal::PreparedRecord;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, cut_off};
 use crate::error::Error;
-use crate::policy::CatchPanic;
 use crate::words::{Interrupt, InterruptKind, StopReason};
 use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::services::yield_now;

@@ -10,16 +10,17 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use super::Seen;
-use super::node::{TypedNode, any_step};
+use super::node::TypedNode;
+use crate::attempt::guarded;
 use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::STEPS_WITHOUT_YIELD;
 use crate::engine::express::{Express, ExpressExit, ExpressParts};
+use crate::erased::{AnyNode, ErasedNode};
 use crate::error::Error;
 use crate::extract::Task;
-use crate::node::{AnyNode, ErasedNode};
-use crate::policy::guarded;
 use crate::state::State;
 use crate::step::Step;
+use crate::step::any_step;
 
 /// The nodes of a graph with their state type, by dense id. `None` is a node that only the engine can call.
 pub(crate) struct TypedNodes<S: State> {

@@ -70,16 +70,13 @@ fn no_room_hides_a_circle() {
                 }
             }
             let circle = largest_circle(&arrows);
-            if !circle.is_empty() && !(house.name == "agentgraph" && OPEN.contains(&&*room.name)) {
+            if !circle.is_empty() {
                 circles.push(format!("{}: `{}`: {circle:?}", house.name, room.name));
             }
         }
     }
     assert!(circles.is_empty(), "these rooms hide circles: {circles:#?}");
 }
-
-/// Rooms of the engine that still hide circles.
-const OPEN: [&str; 4] = ["run", "node", "typed", "base"];
 
 /// More files than these cannot be understood one after the other.
 const LARGEST_CIRCLE: usize = 20;
@@ -92,7 +89,8 @@ fn no_circle_of_imports_has_more_than_twenty_files() {
         let arrows =
             imports.iter().map(|(file, targets)| (*file, targets.iter().map(String::as_str).collect()));
         let circle = largest_circle(&arrows.collect());
-        let limit = if house.name == "agentgraph" { 33 } else { LARGEST_CIRCLE };
+        // The parts of the engine's loop.
+        let limit = if house.name == "agentgraph" { 25 } else { LARGEST_CIRCLE };
         assert!(circle.len() <= limit, "{}: {} files: {circle:#?}", house.name, circle.len());
     }
 }

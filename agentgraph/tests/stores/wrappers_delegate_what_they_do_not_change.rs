@@ -56,17 +56,6 @@ async fn a_wrapper_that_delegates_everything_keeps_the_contract_of_its_store() {
 }
 
 #[tokio::test]
-async fn an_encrypted_saver_keeps_the_contract_over_a_wrapper() {
-    let keys = KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap();
-    let report = conformance::run(|| async {
-        let inner: Arc<dyn Checkpointer> = Arc::new(Plain(MemorySaver::new()));
-        Ok(EncryptedSaver::new(inner, keys.clone()))
-    });
-    let report = report.await;
-    assert!(report.holds() && report.lacks().next().is_none(), "{report}");
-}
-
-#[tokio::test]
 async fn a_call_that_a_store_takes_at_once_is_taken_at_once_through_wrappers() {
     let keys = KeyRing::new("k", EncryptionKey::from_bytes([7; 32])).unwrap();
     let encrypted = EncryptedSaver::new(Arc::new(Plain(MemorySaver::new())), keys);

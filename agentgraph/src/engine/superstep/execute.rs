@@ -6,6 +6,7 @@ use std::task::Context;
 
 use futures_util::FutureExt;
 
+use crate::attempt::{CatchPanic, guarded};
 use crate::context::TaskRequest;
 use crate::engine::actors::{Handover, handled};
 use crate::engine::executor::{Ledger, PlannedTask};
@@ -15,10 +16,9 @@ use crate::engine::once::or_unstored;
 use crate::engine::step_results::SuperstepLedger;
 use crate::engine::superstep::Progress;
 use crate::engine::{Loop, Pause, cut_off, nowhere};
+use crate::erased::{NodeResult, Started};
 use crate::error::Error;
 use crate::extract::Task;
-use crate::node::{NodeResult, Started};
-use crate::policy::{CatchPanic, guarded};
 use crate::step::Step;
 use crate::typed::AnyState;
 

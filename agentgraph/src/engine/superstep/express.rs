@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::task::Context;
 
+use crate::attempt::CatchPanic;
 use crate::engine::Loop;
 use crate::engine::express::{ExpressExit, ExpressParts};
 use crate::engine::merge::Merge;
 use crate::engine::recorder::Recorder;
 use crate::engine::superstep::Progress;
 use crate::error::Error;
-use crate::policy::CatchPanic;
 
 impl Loop {
     /// Whether a superstep of one task has nothing to check but the task.

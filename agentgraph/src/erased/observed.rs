@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::context::{TaskOrigin, TaskRequest};
+use crate::erased::layer::NodeCall;
+use crate::erased::{AnyNode, NodeFuture, NodeResult};
 use crate::error::BoxError;
 use crate::extract::Task;
-use crate::layer::NodeCall;
-use crate::node::{AnyNode, NodeFuture, NodeResult};
 use crate::record::content::Content;
 use crate::step::Step;
 use crate::typed::AnyState;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
+use crate::attempt::{CatchPanic, invoke};
 use crate::context::{Control, TaskRequest};
+use crate::erased::{AnyNode, NodeFuture};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::node::error_code::code_of;
-use crate::node::{AnyNode, NodeFuture};
-use crate::policy::{CatchPanic, invoke};
 use crate::spans::record_end;
 use crate::state::State;
 use crate::typed::AnyState;

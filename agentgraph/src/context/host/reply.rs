@@ -5,8 +5,9 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Blob, TaskCall};
+use super::TaskCall;
 use crate::context::Units;
+use crate::record::blob::Blob;
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::from_micros;
 

@@ -4,13 +4,11 @@
 //! contains only names and bytes, no closure, so any process that built the same graph can run it with
 //! [`CompiledGraph::run_task`](crate::CompiledGraph::run_task). This file knows neither loop nor graph.
 
-mod blob;
 mod call;
 mod events;
 mod far;
 mod reply;
 
-pub(crate) use blob::Blob;
 pub use call::TaskCall;
 pub(crate) use call::{EncodedState, TaskDetails, TaskNames};
 pub(crate) use events::FarSink;

@@ -10,10 +10,10 @@ use std::task::{Context, Poll};
 use tower_service::Service;
 
 use crate::context::{RunShared, TaskRequest};
+use crate::erased::{ErasedNode, NodeFuture};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::failure::Failure;
-use crate::node::{ErasedNode, NodeFuture};
 use crate::state::State;
 use crate::step::{InputValue, Step};
 

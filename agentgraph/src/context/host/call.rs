@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::Blob;
 use crate::context::Units;
 use crate::error::{Code, Error};
 use crate::failure::Failure;
+use crate::record::blob::Blob;
 use crate::record::bytes::Bytes;
 use crate::record::header::StoredLimits;
 use crate::session::StoredSessions;

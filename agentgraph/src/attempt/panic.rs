@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::node::{NodeFuture, NodeResult};
+use crate::erased::{NodeFuture, NodeResult};
 use crate::panic::{NodePanic, panic_of};
 use crate::typed::AnyState;
 
