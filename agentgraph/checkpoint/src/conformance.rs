@@ -191,6 +191,15 @@ impl fmt::Debug for Clause {
     }
 }
 
+/// Clauses as code: `"a statement": function needing [extensions] optional`.
+macro_rules! listed_clauses {
+    ($($name:literal: $test:ident $($word:ident $([$($need:ident),*])?)*,)*) => {
+        &[$($crate::conformance::Clause::code($name, |store| ::futures_util::FutureExt::boxed($test(store)))
+            $(.$word($(&[$($crate::conformance::Extension::$need),*])?))*,)*]
+    };
+}
+use listed_clauses;
+
 /// Every clause there is.
 pub fn clauses() -> Vec<Clause> {
     let scripts = [rows::CASES, leases::CASES, whole_threads::CASES].concat();

@@ -36,6 +36,8 @@
 //! None is on by default: `sqlite`, `postgres`, `encryption`, and `conformance` for the tests that every
 //! store must pass.
 
+#![warn(clippy::too_many_lines)]
+
 // # Rooms
 //
 // The modules, from the top of the house to the bottom. A file imports from its own module and from modules

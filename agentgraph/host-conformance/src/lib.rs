@@ -57,6 +57,8 @@
 //! The kit needs a tokio runtime with a clock that is not paused: some clauses wait for something to happen
 //! in another process.
 
+#![warn(clippy::too_many_lines)]
+
 // # Rooms
 //
 // The modules, from the top of the house to the bottom. A file imports from its own module and from modules

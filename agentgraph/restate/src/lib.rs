@@ -44,6 +44,8 @@
 //! - A restart of a worker with a changed graph under the same address breaks invocations under way: give it
 //!   another address.
 
+#![warn(clippy::too_many_lines)]
+
 // # Rooms
 //
 // The modules, from the top of the house to the bottom. A file imports from its own module and from modules

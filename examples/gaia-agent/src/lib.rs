@@ -27,6 +27,8 @@
 //! - `score`: whether an answer is right
 //! - `question`: a question of the benchmark
 
+#![warn(clippy::too_many_lines)]
+
 pub mod agent;
 pub mod answer;
 pub mod cache;

@@ -52,6 +52,8 @@
 //! - `error`: the errors of a start
 //! - `wire`: words, bodies and their validation, times, tokens, error answers
 
+#![warn(clippy::too_many_lines)]
+
 mod accounts;
 mod assignment;
 mod builder;
