@@ -5,7 +5,7 @@ use agentgraph::host::{RunCall, RunEnd, ThreadState};
 
 use crate::notes::Notes;
 
-/// A host under test: what its callers can do with the [graphs of the kit](graphs()).
+/// A host under test: what its callers can do with the [graphs of the kit](crate::graphs()).
 #[async_trait::async_trait]
 pub trait HostUnderTest: Send + Sync {
     /// Makes a call on a thread of a graph, and returns its end. An error means that the call had no end:
@@ -46,7 +46,7 @@ pub enum Ability {
     /// Its workers give tasks a store for the results of durable steps
     /// ([`FarSide::once_in`](agentgraph::host::FarSide::once_in)).
     DurableSteps,
-    /// Its workers give tasks the context of [`context_of`].
+    /// Its workers give tasks the context of [`context_of`](crate::context_of).
     Contexts,
     /// It keeps the history of threads: [`HostUnderTest::history`].
     History,
