@@ -6,6 +6,7 @@ mod call_context;
 mod control;
 pub(crate) mod edits;
 mod heard;
+pub(crate) mod host;
 mod memories;
 mod nest;
 mod once;
@@ -47,10 +48,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::host::Host;
 use crate::context::edits::{Desk, Edits, NodeValue};
-use crate::error::BoxError;
+use crate::error::{BoxError, caused_by};
 use crate::graph::overlay::Overlay;
-use crate::node::host::Host;
 use crate::policy::Heartbeats;
 use crate::session::{SessionKind, Sessions};
 use crate::words::{DurableStepRef, EditError, GraphEdit, InterruptKey, StepEvent};
@@ -72,6 +73,13 @@ pub(crate) struct TaskRequest {
     pub(crate) handles: bool,
     /// What its id is derived from.
     pub(crate) origin: TaskOrigin,
+}
+
+/// Whether another attempt would fail as well: it meets the same context and the same stored results.
+pub(crate) fn is_final(error: &BoxError) -> bool {
+    caused_by::<MissingContext>(&**error).is_some()
+        || caused_by::<OnceError>(&**error).is_some()
+        || caused_by::<MissingStore>(&**error).is_some()
 }
 
 /// The data shared by all runs of one compiled graph.

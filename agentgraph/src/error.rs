@@ -3,12 +3,14 @@
 //! A node's own error is any [`BoxError`]; it is *retryable unless terminal*: a retry policy tries again
 //! unless the error is, or was caused by, a [`Terminal`].
 
+pub(crate) mod failure;
+
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::failure::Failure;
+use self::failure::Failure;
 use agentgraph_checkpoint::engine::message_and_causes;
 use agentgraph_checkpoint::{StoreCode, StoreError};
 

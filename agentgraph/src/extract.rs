@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::context::{Ctx, RunShared, TaskRequest};
+use crate::context::{CallContext, Ctx, MissingContext, RunShared, TaskRequest};
 use crate::error::BoxError;
 use crate::failure::{Failure, NoFailure};
+use crate::session::{MissingSession, Session};
 use crate::state::State;
 use crate::step::{InputValue, Payload};
 use crate::words::Timeouts;
@@ -390,5 +391,37 @@ impl<S: State> FromTask<S> for Option<Failure> {
 
     fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
         Ok(task.failure.map(|failure| Failure::clone(failure)))
+    }
+}
+
+impl<S: State, T: Send + 'static> FromTask<S> for Session<T> {
+    type Error = MissingSession;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, MissingSession> {
+        task.shared.sessions.get()
+    }
+
+    fn requirement() -> Option<Requirement> {
+        Some(Requirement::session::<T>())
+    }
+}
+
+impl<S: State, T: Send + Sync + 'static> FromTask<S> for CallContext<T> {
+    type Error = MissingContext;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, MissingContext> {
+        task.shared.call.get()
+    }
+
+    fn requirement() -> Option<Requirement> {
+        Some(Requirement::context::<T>())
+    }
+}
+
+impl<S: State, T: Send + Sync + 'static> FromTask<S> for Option<CallContext<T>> {
+    type Error = std::convert::Infallible;
+
+    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
+        Ok(task.shared.call.get().ok())
     }
 }

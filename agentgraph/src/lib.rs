@@ -81,7 +81,7 @@
 //! | to retry, limit and handle failing nodes | [`RetryPolicy`], [`IntoNode::timeout`], [`Dispatch::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
 //! | to test a graph: its way, its kills, its orders | `testing` (feature `testing`) |
 //! | to run tasks on other machines, or on another clock | [`Host`], [`Services`] |
-//! | to write a host of one's own, or to drive whole runs | [`host`], `host::conformance` (feature `conformance`) |
+//! | to write a host of one's own, or to drive whole runs | [`host`], the package `agentgraph-host-conformance` |
 //!
 //! # Guarantees
 //!
@@ -126,17 +126,14 @@
 //! [`StoredFields`]: graph::StoredFields
 //! [`WhenBusy`]: run::WhenBusy
 
-// The kit for authors of hosts is written as a program of a user, and so are the derives that it uses.
-#[cfg(feature = "conformance")]
-extern crate self as agentgraph;
-
+mod attempt;
 mod context;
 mod engine;
+mod erased;
 mod error;
 mod event;
 mod extract;
-mod failure;
-mod layer;
+
 mod panic;
 mod persistence;
 mod record;
@@ -233,11 +230,10 @@ pub mod edit {
 
 /// Running tasks on another machine.
 pub mod host {
-    #[cfg(feature = "conformance")]
-    pub mod conformance;
-
     #[doc(inline)]
-    pub use crate::node::host::{FarSide, Host, TaskCall, TaskEvent, TaskEventKind, TaskEvents, TaskReply};
+    pub use crate::context::host::{
+        FarSide, Host, TaskCall, TaskEvent, TaskEventKind, TaskEvents, TaskReply,
+    };
     #[doc(inline)]
     pub use crate::run::driven::{
         Commit, DrivenRun, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd, StoreChange,
@@ -258,8 +254,9 @@ pub use checkpoint::SqliteSaver;
 pub use checkpoint::{CheckpointId, Checkpointer, MemorySaver, Store};
 #[doc(inline)]
 pub use dependency::{DependencyGraph, DependencyNode};
+pub(crate) use error::failure;
+pub use error::failure::Failure;
 pub use error::{BoxError, Code, Error, Result, Terminal};
-pub use failure::Failure;
 #[doc(inline)]
 pub use graph::{CompileError, StateGraph, all, any, n_of};
 #[doc(inline)]

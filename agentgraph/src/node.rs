@@ -3,24 +3,21 @@
 //! [`IntoNode`] turns a function into a [`Node`] and adds its settings. [`FromTask`] is the trait of
 //! arguments, [`IntoStep`] the trait of results. A node does not know its graph.
 
+mod add_fn;
 pub(crate) mod error_code;
-pub(crate) mod host;
 pub(crate) mod inner;
-#[cfg(feature = "testing")]
-pub(crate) mod observed;
 
 pub use crate::context::{
     CallContext, Ctx, DurableStep, Interrupted, MissingContext, MissingStore, OnceError, StepResult,
     StepSettings,
 };
+pub use crate::erased::layer::{NodeCall, NodeService};
 pub use crate::extract::{Dep, FromTask, Input, InputError, MissingDep, Requirement, Snapshot, Task};
 pub use crate::failure::NoFailure;
-pub use crate::layer::{NodeCall, NodeService};
 pub use crate::panic::NodePanic;
 pub use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 pub use crate::session::{MissingSession, Session};
 pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step, TargetName};
-use std::any::{Any, TypeId};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -33,84 +30,15 @@ use serde::Serialize;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::erased::layer::LayeredNode;
+use crate::erased::{AnyNode, ErasedNode, NodeFuture, NodeResult, Started};
 use crate::error::BoxError;
 use crate::failure::KeptError;
-use crate::layer::LayeredNode;
 use crate::node::inner::AnyGraph;
-#[cfg(feature = "testing")]
-use crate::node::observed::Observer;
 use crate::policy::{OnEnd, Policies, RetryPolicy};
 use crate::state::State;
 use crate::typed::AnyState;
-use crate::typed::node::{AnyCall, any_step};
-
-/// The result of one call of a node.
-pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
-
-/// The boxed call: the one allocation of a step.
-pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = NodeResult<S>> + Send>>;
-
-/// A node of any type, ready to be called.
-pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
-    fn call(&self, task: &Task<'_, S>) -> NodeFuture<S>;
-
-    /// [`call`](Self::call) for the engine, which does not know the state.
-    fn call_any(&self, task: &Task<'_, S>) -> NodeFuture<AnyState> {
-        let call = self.call(task);
-        Box::pin(async move { call.await.map(any_step) })
-    }
-
-    /// Calls the node for the engine and polls it once.
-    fn start(&self, task: &Task<'_, S>, cx: &mut Context<'_>) -> Started {
-        Started::poll(self.call_any(task), cx)
-    }
-
-    /// The same node with observed nodes inside, if it is a graph.
-    #[cfg(feature = "testing")]
-    fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<S>>> {
-        let _ = (by, path);
-        None
-    }
-}
-
-/// A node as the engine calls it: without the type of its state.
-pub(crate) trait AnyNode: Send + Sync + 'static {
-    fn call(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState>;
-
-    /// Calls the node and polls it once.
-    fn start(&self, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
-        Started::poll(self.call(task), cx)
-    }
-
-    /// The state that the node was written for, and its name.
-    fn state_type(&self) -> (TypeId, &'static str);
-
-    /// The node, for a look at its type.
-    fn as_any(&self) -> &dyn Any;
-
-    /// The same node with observed nodes inside, if it is a graph.
-    #[cfg(feature = "testing")]
-    fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn AnyNode>> {
-        let _ = (by, path);
-        None
-    }
-}
-
-/// A task after its first poll.
-pub(crate) enum Started {
-    /// It was ready. Its future is gone: one that holds the snapshot would make the merge clone the state.
-    Ended(NodeResult<AnyState>),
-    Pending(NodeFuture<AnyState>),
-}
-
-impl Started {
-    pub(crate) fn poll(mut future: NodeFuture<AnyState>, cx: &mut Context<'_>) -> Self {
-        match future.as_mut().poll(cx) {
-            Poll::Ready(result) => Started::Ended(result),
-            Poll::Pending => Started::Pending(future),
-        }
-    }
-}
+use crate::typed::node::{AnyCall, TypedNode};
 
 /// A node and its settings, without the type of its state.
 pub(crate) struct UntypedNode {
@@ -391,6 +319,11 @@ pub(crate) struct NodeSettings {
 }
 
 impl<S: State> Node<S> {
+    /// The same node without its state type.
+    pub(crate) fn into_any(self) -> UntypedNode {
+        UntypedNode { call: Arc::new(TypedNode::new(self.call)), settings: self.settings }
+    }
+
     fn layered<L>(self, layer: L) -> Node<S>
     where
         L: Layer<NodeService<S>>,

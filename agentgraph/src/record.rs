@@ -1,5 +1,6 @@
 //! The content of records in the engine's types.
 
+pub(crate) mod blob;
 pub(crate) mod bytes;
 pub(crate) mod codec;
 #[cfg(feature = "testing")]

@@ -15,11 +15,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Code, Error};
-use crate::extract::{FromTask, Requirement, Task};
-use crate::node::host::Blob;
+use crate::record::blob::Blob;
 use crate::record::bytes::Bytes;
 use crate::record::unordered;
-use crate::state::State;
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::canonical;
 use agentgraph_checkpoint::delta::{EncodeError, encode};
@@ -111,18 +109,6 @@ impl<T> fmt::Debug for Session<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no session of type `{0}` here: declare it with `.session(..)` on the builder")]
 pub struct MissingSession(&'static str);
-
-impl<S: State, T: Send + 'static> FromTask<S> for Session<T> {
-    type Error = MissingSession;
-
-    fn from_task(task: &Task<'_, S>) -> Result<Self, MissingSession> {
-        task.shared.sessions.get()
-    }
-
-    fn requirement() -> Option<Requirement> {
-        Some(Requirement::session::<T>())
-    }
-}
 
 /// A cell of any type.
 type AnyCell = Arc<dyn Any + Send + Sync>;

@@ -13,6 +13,7 @@ use crate::error::{BoxError, Code, Error};
 use crate::json_state::{JsonState, JsonUpdate};
 use crate::record::header::StoredLimits;
 use crate::state::{State, StateError};
+use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{EditError, Timeouts};
 use agentgraph_checkpoint::delta;
 
@@ -588,5 +589,18 @@ impl fmt::Debug for InputValue {
 impl IntoStep<JsonState> for JsonUpdate {
     fn into_step(self) -> Result<Step<JsonState>, BoxError> {
         Ok(Step::Update(self))
+    }
+}
+
+/// A step without its state type.
+pub(crate) fn any_step<S: State>(step: Step<S>) -> Step<AnyState> {
+    match step {
+        Step::None => Step::None,
+        Step::Update(update) => Step::Update(AnyUpdate::new::<S>(update)),
+        Step::Command(command) => {
+            let Command { update, targets, replaces_edges, parent, edits } = *command;
+            let update = update.map(AnyUpdate::new::<S>);
+            Step::Command(Box::new(Command { update, targets, replaces_edges, parent, edits }))
+        }
     }
 }

@@ -4,24 +4,22 @@
 //! its updates is the update of the node. A graph over another state becomes a node by
 //! [`CompiledGraph::embed`], with one function for its input and one for its result.
 
-mod namespace;
-
 pub use crate::words::Memory;
-pub(crate) use namespace::namespace;
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use crate::attempt::in_agent_span;
 use crate::engine::executor::ParentExit;
 use crate::engine::host::{ParentUpdate, foreign_update, passed_on};
+#[cfg(feature = "testing")]
+use crate::erased::observed::Observer;
+use crate::erased::{ErasedNode, NodeFuture, NodeResult};
 use crate::error::{BoxError, OwnError};
 use crate::extract::{FromTask, Input, Requirement, Task};
-#[cfg(feature = "testing")]
-use crate::node::observed::Observer;
-use crate::node::{ErasedNode, IntoNode, Node, NodeFuture, NodeResult, NodeSettings};
-use crate::policy::in_agent_span;
+use crate::node::{IntoNode, Node, NodeSettings};
 use crate::run::CompiledGraph;
 use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
 use crate::spans::may_be_heard;

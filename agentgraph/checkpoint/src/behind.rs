@@ -9,7 +9,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::SystemTime;
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
@@ -17,14 +16,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::owned::OwnedPut;
-use crate::blob::Usage;
 use crate::catalog::{self, Catalog};
 use crate::checkpointer::Checkpointer;
+use crate::delegate;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
-use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::{Leases, leases_of};
-use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
+use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail};
 use crate::upkeep::{self, Upkeep};
 
 /// The most writes of a thread that may be under way; further callers wait.
@@ -326,18 +324,6 @@ impl Checkpointer for Behind {
         self.inner.delete_thread(thread).await
     }
 
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.inner.outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        self.inner.keeps_secrets()
-    }
-
     fn leases(&self) -> Option<&dyn Leases> {
         self.inner.leases().map(|_| self as &dyn Leases)
     }
@@ -349,23 +335,13 @@ impl Checkpointer for Behind {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         self.inner.upkeep().map(|_| self as &dyn Upkeep)
     }
+
+    delegate!(self => &*self.inner; threads, outlives_its_process, keeps_secrets);
 }
 
 /// A dropped run releases its thread when its queued writes are stored.
 #[async_trait]
 impl Leases for Behind {
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
-        leases_of(&*self.inner).acquire(thread, terms).await
-    }
-
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
-        leases_of(&*self.inner).renew(thread, fence, until).await
-    }
-
-    async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
-        leases_of(&*self.inner).release(thread, fence).await
-    }
-
     fn let_go(&self, thread: &str, fence: u64) {
         let lanes = self.traffic.lanes();
         match lanes.get(thread) {
@@ -377,41 +353,17 @@ impl Leases for Behind {
         }
     }
 
-    async fn released(&self, thread: &str, fence: u64) {
-        leases_of(&*self.inner).released(thread, fence).await;
-    }
-
-    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
-        leases_of(&*self.inner).ask_to_stop(thread, now).await
-    }
-
-    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
-        leases_of(&*self.inner).held(query).await
-    }
-
-    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
-        leases_of(&*self.inner).hear_stops(listener);
-    }
+    delegate!(self => &*self.inner; acquire, renew, release, released, ask_to_stop, held, hear_stops);
 }
 
 #[async_trait]
 impl Catalog for Behind {
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        catalog::waiting(&*self.inner, query).await
-    }
-
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         self.settle(thread).await?;
         catalog::namespaces(&*self.inner, thread).await
     }
 
-    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
-        catalog::branches(&*self.inner, place).await
-    }
-
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        catalog::usage(&*self.inner).await
-    }
+    delegate!(self => &*self.inner; waiting, branches, usage);
 }
 
 #[async_trait]
@@ -427,7 +379,5 @@ impl Upkeep for Behind {
         upkeep::rewrite(&*self.inner, rewrite).await
     }
 
-    async fn compact(&self) -> Result<(), StoreError> {
-        upkeep::compact(&*self.inner).await
-    }
+    delegate!(self => &*self.inner; compact);
 }

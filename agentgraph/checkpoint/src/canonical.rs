@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use crate::frame::{FormatError, damaged, shape};
+use crate::format::{FormatError, damaged, shape};
 
 thread_local! {
     static IS_ON: Cell<bool> = const { Cell::new(false) };

@@ -1,16 +1,18 @@
 //! [`Checkpointer`]: the core of every store, with access to its extensions.
 
-use std::sync::Arc;
+mod catalog;
+mod leases;
+mod upkeep;
+
+pub use catalog::Catalog;
+pub use leases::Leases;
+pub use upkeep::Upkeep;
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
 
-use crate::catalog::Catalog;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
-use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Row, Tail, check_id};
-use crate::upkeep::Upkeep;
 
 /// A store for checkpoints. All calls may come from many threads at once.
 ///
@@ -198,87 +200,7 @@ use crate::upkeep::Upkeep;
 ///
 /// # A wrapper around another store
 ///
-/// A wrapper delegates the calls it does not change. Delegating an extension takes one line:
-///
-/// ```
-/// use std::sync::Mutex;
-///
-/// use agentgraph_checkpoint::{
-///     Catalog, CheckpointId, Checkpointer, Leases, ListQuery, MemorySaver, Place, Put, PutWrites, Row,
-///     StoreError, Tail, Upkeep,
-/// };
-///
-/// /// Keeps a log of threads that were deleted.
-/// struct Audited<C> {
-///     inner: C,
-///     deleted: Mutex<Vec<String>>,
-/// }
-///
-/// #[async_trait::async_trait]
-/// impl<C: Checkpointer> Checkpointer for Audited<C> {
-///     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-///         self.inner.delete_thread(thread).await?;
-///         self.deleted.lock().unwrap().push(thread.to_owned());
-///         Ok(())
-///     }
-///
-///     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-///         self.inner.get(place, at).await
-///     }
-///     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-///         self.inner.row(place, id).await
-///     }
-///     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
-///         self.inner.put(put).await
-///     }
-///     fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
-///         self.inner.try_put(put)
-///     }
-///     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-///         self.inner.put_writes(put).await
-///     }
-///     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-///         self.inner.list(place, query).await
-///     }
-///     async fn threads(&self) -> Result<Vec<String>, StoreError> {
-///         self.inner.threads().await
-///     }
-///
-///     fn outlives_its_process(&self) -> bool {
-///         self.inner.outlives_its_process()
-///     }
-///     fn keeps_secrets(&self) -> bool {
-///         self.inner.keeps_secrets()
-///     }
-///     fn leases(&self) -> Option<&dyn Leases> {
-///         self.inner.leases()
-///     }
-///     fn catalog(&self) -> Option<&dyn Catalog> {
-///         self.inner.catalog()
-///     }
-///     fn upkeep(&self) -> Option<&dyn Upkeep> {
-///         self.inner.upkeep()
-///     }
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), StoreError> {
-/// let store = Audited { inner: MemorySaver::new(), deleted: Mutex::default() };
-/// store.delete_thread("t-1").await?;
-/// assert_eq!(*store.deleted.lock().unwrap(), ["t-1"]);
-/// # #[cfg(feature = "conformance")]
-/// # {
-///
-/// // With the feature `conformance`: every clause holds for the wrapper.
-/// use agentgraph_checkpoint::conformance;
-///
-/// let wrap = |inner| Audited { inner, deleted: Mutex::default() };
-/// let report = conformance::check_wrapper(|| async { Ok(MemorySaver::new()) }, wrap).await;
-/// assert!(report.holds(), "{report}");
-/// # }
-/// # Ok(())
-/// # }
-/// ```
+/// A wrapper writes the methods that it changes, and [`delegate!`](crate::delegate) the others.
 #[async_trait]
 pub trait Checkpointer: Send + Sync + 'static {
     /// The rows that make up the checkpoint `at`, oldest first, starting with a full; and its pending
@@ -335,114 +257,6 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// The upkeep. `None`: calls that copy or prune fail with [`StoreCode::Store`].
     fn upkeep(&self) -> Option<&dyn Upkeep>;
-}
-
-/// Delegates everything, and returns the futures of the inner store: a call on an `Arc<dyn Checkpointer>`
-/// passes through here, and an `async fn` would box each future a second time.
-impl<C: Checkpointer + ?Sized> Checkpointer for Arc<C> {
-    fn get<'me, 'a, 'async_trait>(
-        &'me self,
-        place: Place<'a>,
-        at: Option<CheckpointId>,
-    ) -> BoxFuture<'async_trait, Result<Option<Tail>, StoreError>>
-    where
-        'me: 'async_trait,
-        'a: 'async_trait,
-        Self: 'async_trait,
-    {
-        (**self).get(place, at)
-    }
-
-    fn row<'me, 'a, 'async_trait>(
-        &'me self,
-        place: Place<'a>,
-        id: CheckpointId,
-    ) -> BoxFuture<'async_trait, Result<Option<Row>, StoreError>>
-    where
-        'me: 'async_trait,
-        'a: 'async_trait,
-        Self: 'async_trait,
-    {
-        (**self).row(place, id)
-    }
-
-    fn put<'me, 'a, 'async_trait>(&'me self, put: Put<'a>) -> BoxFuture<'async_trait, Result<(), StoreError>>
-    where
-        'me: 'async_trait,
-        'a: 'async_trait,
-        Self: 'async_trait,
-    {
-        (**self).put(put)
-    }
-
-    fn try_put(&self, put: &Put<'_>) -> Option<Result<(), StoreError>> {
-        (**self).try_put(put)
-    }
-
-    fn put_writes<'me, 'a, 'async_trait>(
-        &'me self,
-        put: PutWrites<'a>,
-    ) -> BoxFuture<'async_trait, Result<(), StoreError>>
-    where
-        'me: 'async_trait,
-        'a: 'async_trait,
-        Self: 'async_trait,
-    {
-        (**self).put_writes(put)
-    }
-
-    fn list<'me, 'a, 'async_trait>(
-        &'me self,
-        place: Place<'a>,
-        query: ListQuery,
-    ) -> BoxFuture<'async_trait, Result<Vec<Row>, StoreError>>
-    where
-        'me: 'async_trait,
-        'a: 'async_trait,
-        Self: 'async_trait,
-    {
-        (**self).list(place, query)
-    }
-
-    fn threads<'me, 'async_trait>(&'me self) -> BoxFuture<'async_trait, Result<Vec<String>, StoreError>>
-    where
-        'me: 'async_trait,
-        Self: 'async_trait,
-    {
-        (**self).threads()
-    }
-
-    fn delete_thread<'me, 'a, 'async_trait>(
-        &'me self,
-        thread: &'a str,
-    ) -> BoxFuture<'async_trait, Result<(), StoreError>>
-    where
-        'me: 'async_trait,
-        'a: 'async_trait,
-        Self: 'async_trait,
-    {
-        (**self).delete_thread(thread)
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        (**self).outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        (**self).keeps_secrets()
-    }
-
-    fn leases(&self) -> Option<&dyn Leases> {
-        (**self).leases()
-    }
-
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        (**self).catalog()
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        (**self).upkeep()
-    }
 }
 
 /// [`Checkpointer::list`] for callers that read backwards page by page. Fails if a page does not lie before

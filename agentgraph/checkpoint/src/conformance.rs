@@ -30,8 +30,8 @@
 //! # }
 //! ```
 //!
-//! A store that wraps another one must hold the same clauses, and those of [`check_wrapper`]: it delegates
-//! every method and every extension to the store beneath.
+//! A store that wraps another one holds the same clauses. [`delegate!`](crate::delegate) writes the methods
+//! that it does not change.
 //!
 //! Most clauses are scripts: lines of calls and answers in the language of [`transcript`]. A clause that does
 //! not hold shows the first answer that differs and the lines before it.
@@ -46,11 +46,9 @@ mod rows;
 mod script;
 mod values;
 mod whole_threads;
-mod wrapper;
 
 pub use extension::Extension;
 pub use script::transcript;
-pub use wrapper::{WrapperClause, check_wrapper, wrapper_clauses};
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -192,6 +190,15 @@ impl fmt::Debug for Clause {
         out.debug_tuple("Clause").field(&self.name).finish()
     }
 }
+
+/// Clauses as code: `"a statement": function needing [extensions] optional`.
+macro_rules! listed_clauses {
+    ($($name:literal: $test:ident $($word:ident $([$($need:ident),*])?)*,)*) => {
+        &[$($crate::conformance::Clause::code($name, |store| ::futures_util::FutureExt::boxed($test(store)))
+            $(.$word($(&[$($crate::conformance::Extension::$need),*])?))*,)*]
+    };
+}
+use listed_clauses;
 
 /// Every clause there is.
 pub fn clauses() -> Vec<Clause> {

@@ -26,12 +26,11 @@ use async_trait::async_trait;
 use self::origin::{Origins, PERMISSIONS};
 use self::random::Random;
 use self::seal::{Label, SealError, is_sealed, open, seal};
-use crate::blob::Usage;
 use crate::catalog::{self, Catalog};
 use crate::checkpointer::Checkpointer;
+use crate::delegate;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
-use crate::leases::Leases;
 use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting, WaitingQuery,
 };
@@ -301,24 +300,8 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
         Ok(rows)
     }
 
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.inner.outlives_its_process()
-    }
-
     fn keeps_secrets(&self) -> bool {
         true
-    }
-
-    fn leases(&self) -> Option<&dyn Leases> {
-        self.inner.leases()
     }
 
     fn catalog(&self) -> Option<&dyn Catalog> {
@@ -328,6 +311,8 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         self.inner.upkeep().map(|_| self as &dyn Upkeep)
     }
+
+    delegate!(self => &self.inner; threads, delete_thread, outlives_its_process, leases);
 }
 
 #[async_trait]
@@ -352,13 +337,7 @@ impl<C: Checkpointer> Catalog for EncryptedSaver<C> {
         Ok(namespaces)
     }
 
-    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
-        catalog::branches(&self.inner, place).await
-    }
-
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        catalog::usage(&self.inner).await
-    }
+    delegate!(self => &self.inner; branches, usage);
 }
 
 #[async_trait]
@@ -377,9 +356,7 @@ impl<C: Checkpointer> Upkeep for EncryptedSaver<C> {
         upkeep::rewrite(&self.inner, Rewrite { fulls: &sealed, ..rewrite }).await
     }
 
-    async fn compact(&self) -> Result<(), StoreError> {
-        upkeep::compact(&self.inner).await
-    }
+    delegate!(self => &self.inner; compact);
 }
 
 impl<C> fmt::Debug for EncryptedSaver<C> {

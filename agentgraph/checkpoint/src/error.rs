@@ -3,9 +3,9 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use crate::frame::FormatError;
+use crate::format::FormatError;
 use crate::id::CheckpointId;
-use crate::row::Place;
+use crate::place::Place;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {

@@ -36,6 +36,46 @@
 //! None is on by default: `sqlite`, `postgres`, `encryption`, and `conformance` for the tests that every
 //! store must pass.
 
+#![warn(clippy::too_many_lines)]
+
+// # Rooms
+//
+// The modules, from the top of the house to the bottom. A file imports from its own module and from modules
+// further down; a test of `agentgraph` (`tests/sources`) checks it.
+//
+// - `store`: long-term memory: a contract of its own, on the same backends
+// - `conformance`: the tests of a store of one's own
+// - `encrypted`: a store in front of a store, which encrypts
+// - `postgres`: rows in Postgres
+// - `sqlite`: rows in an SQLite file
+// - `memory`: rows in this process
+// - `prune`: which checkpoints stay, and the rows that remain of them
+// - `behind`: the queue of writes of `Durability::Async`
+// - `leased`: a store for one run, which carries the fence of its lease
+// - `refused`: a store that a graph must not use
+// - `delegate`: the methods of a wrapper
+// - `catalog`: the catalog of any store
+// - `upkeep`: the upkeep of any store
+// - `leases`: the leases of any store
+// - `checkpointer`: the contract of a store, with its three extensions
+// - `owned`: requests that outlive their caller
+// - `stops`: the listeners of requests to stop
+// - `lease`: the words of leases
+// - `blob`: large values, stored once
+// - `cut`: where the large values in bytes are
+// - `header`: headers of consecutive records, added up
+// - `fold`: deltas, replayed without the type of the state
+// - `row`: the arguments and results of a store's calls
+// - `frame`: how a record is divided into bytes
+// - `delta`: the change of a superstep as bytes
+// - `canonical`: maps in one order
+// - `services`: time and randomness
+// - `error`: errors and their codes
+// - `place`: where a row is
+// - `format`: the number of the format, and the shape of MessagePack
+// - `source`: why a checkpoint was written
+// - `id`: the ids of runs, tasks and checkpoints
+
 #[doc(hidden)]
 pub mod behind;
 mod blob;
@@ -47,12 +87,14 @@ mod checkpointer;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod cut;
+mod delegate;
 pub mod delta;
 #[cfg(feature = "encryption")]
 mod encrypted;
 mod error;
 #[doc(hidden)]
 pub mod fold;
+mod format;
 #[doc(hidden)]
 pub mod frame;
 #[doc(hidden)]
@@ -64,6 +106,7 @@ mod leased;
 pub mod leases;
 mod memory;
 mod owned;
+mod place;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[doc(hidden)]

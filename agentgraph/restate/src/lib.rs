@@ -44,6 +44,21 @@
 //! - A restart of a worker with a changed graph under the same address breaks invocations under way: give it
 //!   another address.
 
+#![warn(clippy::too_many_lines)]
+
+// # Rooms
+//
+// The modules, from the top of the house to the bottom. A file imports from its own module and from modules
+// further down; a test of `agentgraph` (`tests/sources`) checks it.
+//
+// - `relay`: the program that passes events on
+// - `client`: calls, over HTTP
+// - `worker`: the services of a graph
+// - `events`: what a worker posts to a relay
+// - `headers`: what a caller's request says about the caller
+// - `wire`: everything that enters or leaves the server, sealed
+// - `http`: the HTTP client
+
 mod client;
 mod events;
 mod headers;

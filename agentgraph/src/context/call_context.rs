@@ -9,8 +9,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{Ctx, ValuesByType};
-use crate::extract::{FromTask, Requirement, Task};
-use crate::state::State;
 
 /// The value of type `T` that the caller passed with [`context`](crate::RunBuilder::context): a user, a
 /// tenant, an access token. Dereferences to the value, which is shared and not copied.
@@ -71,26 +69,6 @@ impl<T> fmt::Debug for CallContext<T> {
 pub struct MissingContext {
     method: CallMethod,
     wanted: &'static str,
-}
-
-impl<S: State, T: Send + Sync + 'static> FromTask<S> for CallContext<T> {
-    type Error = MissingContext;
-
-    fn from_task(task: &Task<'_, S>) -> Result<Self, MissingContext> {
-        task.shared.call.get()
-    }
-
-    fn requirement() -> Option<Requirement> {
-        Some(Requirement::context::<T>())
-    }
-}
-
-impl<S: State, T: Send + Sync + 'static> FromTask<S> for Option<CallContext<T>> {
-    type Error = std::convert::Infallible;
-
-    fn from_task(task: &Task<'_, S>) -> Result<Self, Self::Error> {
-        Ok(task.shared.call.get().ok())
-    }
 }
 
 impl Ctx {
@@ -172,8 +150,8 @@ pub(crate) struct RequiredContext {
 }
 
 impl RequiredContext {
-    pub(crate) fn new(need: &Requirement, node: &str) -> Self {
-        RequiredContext { id: need.id, name: need.name, node: node.to_owned() }
+    pub(crate) fn new(id: TypeId, name: &'static str, node: &str) -> Self {
+        RequiredContext { id, name, node: node.to_owned() }
     }
 
     /// The same value, required by a graph that is the node `outer` of another graph.
@@ -203,7 +181,7 @@ impl Call {
         Call { method, values: values.map(Arc::from) }
     }
 
-    fn get<T: Send + Sync + 'static>(&self) -> Result<CallContext<T>, MissingContext> {
+    pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Result<CallContext<T>, MissingContext> {
         let found = self.values.as_ref().and_then(|values| values.get());
         found.map(CallContext).ok_or(MissingContext { method: self.method, wanted: type_name::<T>() })
     }

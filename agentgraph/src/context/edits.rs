@@ -7,9 +7,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::context::{RunShared, TaskRequest, VisibleEdits};
-use crate::node::{IntoNode, NodeResult};
-use crate::state::State;
-use crate::step::Step;
 use crate::words::{EditError, GraphEdit, Rejection};
 
 /// A node that is not data: a function from the caller, in the type of its discipline.
@@ -168,23 +165,6 @@ impl Edits {
         }
     }
 
-    /// Adds a node that is a function or closure, or a [`Node`](crate::node::Node) with settings: everything
-    /// that [`StateGraph::node`](crate::StateGraph::node) accepts, over the same state.
-    ///
-    /// # Errors
-    /// If the name is taken or reserved, if the node needs a dependency or session that the graph does not
-    /// have, and with [`Code::NeedsTemplate`](crate::Code::NeedsTemplate) in a graph with a checkpointer or
-    /// a host. Always in a dependency graph: there, [`PassEdits`](crate::dependency::PassEdits) accepts
-    /// functions.
-    pub fn add_fn<S: State, M>(
-        &self,
-        name: impl AsRef<str>,
-        node: impl IntoNode<S, M>,
-    ) -> Result<(), EditError> {
-        let edit = GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null };
-        self.submit(edit, Some(Arc::new(node.into_node().into_any())))
-    }
-
     /// Adds an edge. `from` may be [`START`](crate::START), which has an effect only before the run starts,
     /// and `to` may be [`END`](crate::END). In a dependency graph, an edge to a running node changes
     /// nothing in this pass.
@@ -263,22 +243,6 @@ impl std::fmt::Debug for Edits {
 pub struct EditMark {
     attempt: u32,
     edits: usize,
-}
-
-/// Makes the edits of the command that a node returned. A refused edit fails the node.
-pub(crate) fn make_edits<S: State>(
-    shared: &Arc<RunShared>,
-    request: TaskRequest,
-    result: NodeResult<S>,
-) -> NodeResult<S> {
-    let Ok(Step::Command(mut command)) = result else { return result };
-    if !command.edits.is_empty() {
-        let edits = Edits::new(Arc::clone(shared), request);
-        for edit in std::mem::take(&mut command.edits) {
-            edit(&edits)?;
-        }
-    }
-    Ok(Step::Command(command))
 }
 
 /// An edit of a task that was checked when it was made.

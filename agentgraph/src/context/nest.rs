@@ -208,7 +208,7 @@ impl RunShared {
 
     /// A sign of life of a task, and of all tasks around it.
     pub(crate) fn beat(&self, request: TaskRequest) {
-        self.beats.beat(request);
+        self.beats.beat((request.step, request.index));
         if let Some(outer) = &self.outer {
             outer.shared.beat(outer.request);
         }

@@ -3,9 +3,9 @@
 use futures_util::future::BoxFuture;
 
 use super::Ctx;
+use super::OnceError;
 use super::once::DurableStep;
 use crate::error::BoxError;
-use crate::node::OnceError;
 use crate::record::once::{OnceCall, OnceKey};
 
 impl Ctx {

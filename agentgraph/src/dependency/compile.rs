@@ -119,7 +119,7 @@ fn contexts<O, S>(names: &[Arc<str>], nodes: &[DeclaredNode<O, S>]) -> Vec<Requi
         .zip(nodes)
         .flat_map(|(name, node)| node.node.settings.requirements.iter().map(move |need| (name, need)));
     let contexts = needs.filter(|(_, need)| need.kind == RequirementKind::Context);
-    contexts.map(|(name, need)| RequiredContext::new(need, name)).collect()
+    contexts.map(|(name, need)| RequiredContext::new(need.id, need.name, name)).collect()
 }
 
 /// The types that the graph provides to its nodes.

@@ -7,10 +7,10 @@ use super::deps::{Deps, Slot};
 use super::outputs::Outputs;
 use super::ready::ReadySet;
 use super::wiring::Wiring;
+use crate::attempt::guarded;
 use crate::dependency::outputs::{Output, PassInput};
 use crate::error::BoxError;
 use crate::panic::NodePanic;
-use crate::policy::guarded;
 
 /// The place of a node that is not in the queue.
 const NOWHERE: u32 = u32::MAX;

@@ -15,13 +15,13 @@ use serde_json::Value;
 use super::base::Join;
 use super::deps::Deps;
 use super::outputs::{Outputs, OutputsUpdate};
+use crate::erased::{ErasedNode, NodeFuture, NodeResult};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
-use crate::node::{ErasedNode, NodeFuture, NodeResult};
 use crate::policy::{Policies, RetryPolicy};
 use crate::step::Step;
+use crate::step::any_step;
 use crate::typed::AnyState;
-use crate::typed::node::any_step;
 
 /// A node of any type, ready to be called.
 pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>>

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::base::Base;
 use super::node::{CallKind, DependencyCall, DependencyNode, DependencySettings};
+use crate::erased::{AnyNode, ErasedNode};
 use crate::error::BoxError;
 use crate::extract::RequirementKind;
-use crate::node::{AnyNode, ErasedNode};
 use crate::policy::Policies;
 use crate::typed::node::TypedNode;
 

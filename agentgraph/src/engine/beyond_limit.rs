@@ -1,5 +1,6 @@
 //! The superstep beyond the limit: a node that runs when a call reaches its limit of supersteps.
 
+use crate::attempt::CatchPanic;
 use crate::context::{ChildPause, TaskRequest};
 use crate::engine::executor::NoOutput;
 use crate::engine::once::or_unstored;
@@ -7,7 +8,6 @@ use crate::engine::{Loop, Pause, cut_off};
 use crate::error::{Code, Error};
 use crate::extract::Task;
 use crate::graph::topology::END_ID;
-use crate::policy::CatchPanic;
 use crate::words::StopReason;
 use agentgraph_checkpoint::Source;
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::context::edits::{CollectedEdit, Desk};
+use crate::context::host::{TaskCall, TaskDetails};
 use crate::engine::left_over::Leftovers;
 use crate::engine::stored::StoredTurn;
 use crate::engine::{Loop, Pause};
+use crate::erased::AnyNode;
 use crate::error::Error;
-use crate::node::AnyNode;
-use crate::node::host::{TaskCall, TaskDetails};
 use crate::policy::Policies;
 use crate::record::codec::Codec;
 use crate::typed::{AnySchema, AnyState, AnyUpdate};

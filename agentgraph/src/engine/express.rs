@@ -11,8 +11,8 @@ use tokio::task::coop::unconstrained;
 use crate::context::RunShared;
 use crate::engine::channel_uses::ChannelUses;
 use crate::engine::merge::Merge;
+use crate::erased::Started;
 use crate::error::Error;
-use crate::node::Started;
 use crate::typed::AnyState;
 
 /// The parts of a run that the sequence changes.

@@ -13,13 +13,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::Context;
 
+use crate::attempt::{EndedAttempt, attempt_once, call_with_policies, invoke, invoke_in_span};
+use crate::erased::layer::NodeCall;
+use crate::erased::{AnyNode, NodeFuture, Started};
 use crate::error::{Code, Error, OwnError};
 use crate::extract::Task;
 use crate::graph::run_graph::RunGraph;
-use crate::layer::NodeCall;
-use crate::node::{AnyNode, NodeFuture, Started};
-use crate::policy;
-use crate::policy::{EndedAttempt, Policies, attempt_once, call_with_policies, invoke_in_span};
+use crate::policy::Policies;
 use crate::typed::AnyState;
 
 /// Calls tasks. The loop polls the future in place and catches panics, here or in the future.
@@ -78,7 +78,7 @@ fn call(core: &RunGraph, task: &Task<'_, AnyState>, traced: bool) -> NodeFuture<
     let Some(node) = core.entry(task.request.node) else { return missing_node(core, task.request.node) };
     match (&node.policies, task.limits()) {
         (None, None) if traced => invoke_in_span(&*node.call, task),
-        (None, None) => policy::invoke(&*node.call, task),
+        (None, None) => invoke(&*node.call, task),
         (Some(policies), None) => {
             call_with_policies(Arc::clone(&node.call), Arc::clone(policies), task, traced)
         }

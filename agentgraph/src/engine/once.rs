@@ -7,14 +7,14 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
+use crate::attempt::CatchPanic;
 use crate::context::{Control, NewOnce, OnceStorage};
 use crate::engine::Loop;
 use crate::engine::journal::Journal;
 use crate::engine::step_results::id_of;
 use crate::engine::stored::once_write;
+use crate::erased::NodeResult;
 use crate::error::Error;
-use crate::node::NodeResult;
-use crate::policy::CatchPanic;
 use crate::typed::AnyState;
 use agentgraph_checkpoint::PendingWrite;
 

@@ -11,11 +11,11 @@ use std::task::{Context, Poll};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
+use crate::attempt::CatchPanic;
 use crate::context::{Control, TaskRequest};
 use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::once::or_unstored;
-use crate::node::NodeResult;
-use crate::policy::CatchPanic;
+use crate::erased::NodeResult;
 use crate::typed::AnyState;
 
 /// A started task, with its request.

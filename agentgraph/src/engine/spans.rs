@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
+use crate::attempt::{CatchPanic, attempt_span, record_attempt};
 use crate::context::{RunShared, TaskRequest};
 use crate::engine::executor::NoOutput;
 use crate::engine::host::TaskRunner;
+use crate::erased::NodeFuture;
 use crate::error::{BoxError, Code};
 use crate::extract::Task;
 use crate::graph::run_graph::RunGraph;
-use crate::node::NodeFuture;
-use crate::policy::{CatchPanic, attempt_span, record_attempt};
 use crate::spans::{SpanEnd, may_be_heard, record_end, record_error};
 use crate::typed::AnyState;
 

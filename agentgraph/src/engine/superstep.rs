@@ -14,14 +14,14 @@ mod plan;
 use std::future::poll_fn;
 use std::task::Poll;
 
+use crate::attempt::CatchPanic;
 use crate::engine::express::Begun;
 use crate::engine::halt::Cutoff;
 use crate::engine::journal::PreparedRecord;
 use crate::engine::task_output::TaskOutput;
 use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD};
+use crate::erased::Started;
 use crate::error::Error;
-use crate::node::Started;
-use crate::policy::CatchPanic;
 use crate::words::{Interrupt, InterruptKind, StopReason};
 use agentgraph_checkpoint::Source;
 use agentgraph_checkpoint::services::yield_now;

@@ -269,7 +269,7 @@ fn contexts(nodes: &[DeclaredNode]) -> Vec<RequiredContext> {
     for node in nodes {
         let own = node.node.settings.requirements.iter();
         let own = own.filter(|need| need.kind == RequirementKind::Context);
-        contexts.extend(own.map(|need| RequiredContext::new(need, &node.name)));
+        contexts.extend(own.map(|need| RequiredContext::new(need.id, need.name, &node.name)));
         let graph = node.node.settings.graph.iter().flat_map(|graph| graph.contexts());
         contexts.extend(graph.map(|inner| inner.within(&node.name)));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::core::{GraphCore, NodeEntry, Router, RouterFn, StoredForm, TemporaryNodes};
 use super::template::{Template, Templates};
-use crate::node::observed::{DecideLater, ObservedNode, Observer, ShowStep, path_in};
+use crate::erased::observed::{DecideLater, ObservedNode, Observer, ShowStep, path_in};
 use crate::record::codec::Codec;
 use crate::record::content::{Content, Tree};
 use crate::route::Pick;

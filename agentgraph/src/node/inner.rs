@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 
 use crate::context::RequiredContext;
+use crate::context::host::{FarSide, TaskCall, TaskReply};
 use crate::error::Error;
-use crate::node::host::{FarSide, TaskCall, TaskReply};
 use crate::step::EncodeParent;
 use crate::words::{Memory, Open};
 use agentgraph_checkpoint::{Checkpointer, Place, TaskId};

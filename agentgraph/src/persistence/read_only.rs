@@ -8,9 +8,7 @@ use async_trait::async_trait;
 use agentgraph_checkpoint::catalog::Catalog;
 use agentgraph_checkpoint::leases::Leases;
 use agentgraph_checkpoint::upkeep::Upkeep;
-use agentgraph_checkpoint::{
-    CheckpointId, Checkpointer, ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail,
-};
+use agentgraph_checkpoint::{Checkpointer, Put, PutWrites, StoreCode, StoreError, delegate};
 
 /// Reads from a store and writes nothing to it. The first write fails, and is noted: a call that came so far
 /// was not refused.
@@ -36,14 +34,6 @@ impl ReadOnly {
 
 #[async_trait]
 impl Checkpointer for ReadOnly {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.inner.get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
-
     async fn put(&self, _: Put<'_>) -> Result<(), StoreError> {
         self.write()
     }
@@ -52,24 +42,8 @@ impl Checkpointer for ReadOnly {
         self.write()
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
     async fn delete_thread(&self, _: &str) -> Result<(), StoreError> {
         self.write()
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.inner.outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        self.inner.keeps_secrets()
     }
 
     fn leases(&self) -> Option<&dyn Leases> {
@@ -83,4 +57,6 @@ impl Checkpointer for ReadOnly {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         None
     }
+
+    delegate!(self => &*self.inner; get, row, list, threads, outlives_its_process, keeps_secrets);
 }

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::{MissingContext, MissingStore, OnceError};
 use crate::error::{BoxError, Terminal, caused_by};
 use crate::panic::NodePanic;
 
@@ -82,10 +81,6 @@ impl RetryPolicy {
         attempt < self.attempts
             && caused_by::<Terminal>(&**error).is_none()
             && caused_by::<NodePanic>(&**error).is_none()
-            // The next attempt would meet the same context and the same stored results.
-            && caused_by::<MissingContext>(&**error).is_none()
-            && caused_by::<OnceError>(&**error).is_none()
-            && caused_by::<MissingStore>(&**error).is_none()
             && self.retry_on.as_ref().is_none_or(|test| test(error))
     }
 

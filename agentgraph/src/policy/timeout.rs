@@ -9,10 +9,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use tokio::sync::Notify;
 
-use crate::context::TaskRequest;
 use crate::error::BoxError;
-use crate::node::NodeResult;
-use crate::typed::AnyState;
 use crate::words::Timeouts;
 use agentgraph_checkpoint::services::Services;
 
@@ -55,24 +52,27 @@ impl TimeoutKind {
     }
 }
 
+/// A task by its superstep and its index there.
+pub(crate) type TaskPlace = (u64, u32);
+
 /// The signs of life of tasks with idle timeouts. Empty in a graph without them.
 #[derive(Default)]
-pub(crate) struct Heartbeats(Mutex<HashMap<(u64, u32), Arc<Notify>>>);
+pub(crate) struct Heartbeats(Mutex<HashMap<TaskPlace, Arc<Notify>>>);
 
 impl Heartbeats {
-    pub(crate) fn beat(&self, task: TaskRequest) {
-        if let Some(watcher) = self.watchers().get(&(task.step, task.index)) {
+    pub(crate) fn beat(&self, task: TaskPlace) {
+        if let Some(watcher) = self.watchers().get(&task) {
             watcher.notify_one();
         }
     }
 
-    fn watch(&self, task: TaskRequest) -> WatchedTask<'_> {
+    fn watch(&self, task: TaskPlace) -> WatchedTask<'_> {
         let heard = Arc::new(Notify::new());
-        self.watchers().insert((task.step, task.index), Arc::clone(&heard));
+        self.watchers().insert(task, Arc::clone(&heard));
         WatchedTask { beats: self, task, heard }
     }
 
-    fn watchers(&self) -> MutexGuard<'_, HashMap<(u64, u32), Arc<Notify>>> {
+    fn watchers(&self) -> MutexGuard<'_, HashMap<TaskPlace, Arc<Notify>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,24 +80,24 @@ impl Heartbeats {
 /// A task whose signs of life are watched until this is dropped.
 struct WatchedTask<'a> {
     beats: &'a Heartbeats,
-    task: TaskRequest,
+    task: TaskPlace,
     heard: Arc<Notify>,
 }
 
 impl Drop for WatchedTask<'_> {
     fn drop(&mut self) {
-        self.beats.watchers().remove(&(self.task.step, self.task.index));
+        self.beats.watchers().remove(&self.task);
     }
 }
 
 /// Runs an attempt within its timeouts.
-pub(super) async fn within(
+pub(crate) async fn within<T>(
     timeouts: Timeouts,
-    task: TaskRequest,
+    task: TaskPlace,
     beats: &Heartbeats,
     services: &dyn Services,
-    attempt: impl Future<Output = NodeResult<AnyState>>,
-) -> NodeResult<AnyState> {
+    attempt: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, BoxError> {
     let mut attempt = pin!(attempt);
     let watched = pin!(async {
         match timeouts.idle {
@@ -125,12 +125,12 @@ pub(crate) async fn in_time<T>(
 }
 
 /// Runs an attempt until it is silent for longer than `limit`.
-async fn run_until_silent(
+async fn run_until_silent<T>(
     limit: Duration,
     watched: WatchedTask<'_>,
     services: &dyn Services,
-    mut attempt: Pin<&mut impl Future<Output = NodeResult<AnyState>>>,
-) -> NodeResult<AnyState> {
+    mut attempt: Pin<&mut impl Future<Output = Result<T, BoxError>>>,
+) -> Result<T, BoxError> {
     loop {
         let sign = pin!(watched.heard.notified());
         let silence = select(sign, services.sleep(limit));

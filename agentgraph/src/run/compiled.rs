@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::context::host::Host;
 use crate::engine::host::HostRunner;
 use crate::error::Error;
 use crate::graph::{CompileError, StateGraph, Warning};
-use crate::node::host::Host;
 use crate::record::codec::Codec;
 use crate::record::json;
 use crate::run::attached::Attached;

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::dependency::outputs::{Output, Outputs, OutputsUpdate, PassInput};
 use crate::engine::driver::Driver;
-use crate::node::observed::Observer;
+use crate::erased::observed::Observer;
 use crate::record::codec::Codec;
 use crate::run::attached::Attached;
 use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::context::RequiredContext;
+use crate::context::host::{FarSide, TaskCall, TaskReply};
 use crate::engine::driver::Driver;
 use crate::engine::flow::record::stored_id;
 use crate::engine::frontier::{Dispatched, Frontier};
@@ -17,15 +18,14 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
-use crate::node::host::{FarSide, TaskCall, TaskReply};
 use crate::node::inner::AnyGraph;
 use crate::record::codec::Codec;
 use crate::record::header::Header;
 use crate::run::nested::Callee;
 use crate::run::task::run_far;
 use crate::step::{EncodeParent, InputValue, Step};
-use crate::subgraph::namespace;
 use crate::typed::{AnyState, AnyUpdate};
+use crate::words::namespace;
 use crate::words::{DoneStep, Interrupt, Memory, Open, OpenChild, OpenRequest};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Tail, TaskId};
 

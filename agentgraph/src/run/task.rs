@@ -12,7 +12,10 @@ use futures_util::future::BoxFuture;
 
 use super::attached::Attached;
 use super::compiled::CompiledGraph;
-use crate::context::edits::{Desk, make_edits};
+use crate::attempt::EndedAttempt;
+use crate::attempt::make_edits;
+use crate::context::edits::Desk;
+use crate::context::host::{FarSide, FarSink, Reply, TaskCall, TaskDetails, TaskEvents, TaskReply};
 use crate::context::{
     Audience, Call, CallMethod, Control, Editing, OnceStorage, Refusal, RunShared, Sink, Spending,
     TaskOrigin, TaskRequest, TaskVerdict, Units, VisibleEdits,
@@ -28,8 +31,8 @@ use crate::failure::{Failure, KeptError};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::node::host::{Blob, FarSide, FarSink, Reply, TaskCall, TaskDetails, TaskEvents, TaskReply};
-use crate::policy::{EndedAttempt, Heartbeats};
+use crate::policy::Heartbeats;
+use crate::record::blob::Blob;
 use crate::record::codec::Codec;
 use crate::record::header::Header;
 use crate::record::once::StoredOnce;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use agentgraph_checkpoint::{
-    Catalog, CheckpointId, Checkpointer, Leases, ListQuery, MemorySaver, Place, Put, PutWrites, Row,
-    StoreError, Tail, Upkeep,
+    CheckpointId, Checkpointer, Leases, ListQuery, MemorySaver, Place, Put, PutWrites, Row, StoreError, Tail,
+    delegate,
 };
 
 /// A point of a run at which its process may die.
@@ -138,14 +138,6 @@ impl Checkpointer for TestSaver {
         self.inner.list(place, query).await
     }
 
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
     fn outlives_its_process(&self) -> bool {
         false
     }
@@ -158,11 +150,5 @@ impl Checkpointer for TestSaver {
         None
     }
 
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        self.inner.catalog()
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.inner.upkeep()
-    }
+    delegate!(self => &self.inner; threads, delete_thread, catalog, upkeep);
 }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use crate::erased::observed::{DecideLater, ObservedCall, ObservedTask, Observer, path_in};
 use crate::error::nearest;
-use crate::node::observed::{DecideLater, ObservedCall, ObservedTask, Observer, path_in};
 
 /// The path of a node in the subgraph with this namespace.
 pub(super) fn path_of(namespace: &str, node: &str) -> String {
@@ -61,7 +61,7 @@ impl ObservedCall for NeverCalled {
     fn poll(
         &mut self,
         cx: &mut std::task::Context<'_>,
-        poll: &mut dyn FnMut(&mut std::task::Context<'_>) -> Option<crate::node::observed::ObservedEnd>,
+        poll: &mut dyn FnMut(&mut std::task::Context<'_>) -> Option<crate::erased::observed::ObservedEnd>,
     ) -> std::task::Poll<Result<(), crate::error::BoxError>> {
         match poll(cx) {
             Some(_) => std::task::Poll::Ready(Ok(())),

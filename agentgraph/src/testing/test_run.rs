@@ -15,8 +15,8 @@ use super::probe::{CodePlace, Effect, Here};
 use super::time::VirtualTime;
 use super::turns::Turns;
 use crate::context::TaskRequest;
+use crate::erased::observed::{DecideLater, ObservedCall, ObservedEnd, ObservedTask, Observer, TaskKey};
 use crate::error::BoxError;
-use crate::node::observed::{DecideLater, ObservedCall, ObservedEnd, ObservedTask, Observer, TaskKey};
 use crate::record::content::{Content, Tree};
 
 /// What a test does to nodes, by their paths.

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::finding::Report;
 use super::test_run::{CallRecord, TestRun};
+use crate::erased::observed::ObservedEnd;
 use crate::error::Error;
-use crate::node::observed::ObservedEnd;
 use crate::run::Event;
 use crate::state::State;
 use crate::words::{Interrupt, InterruptKind, Outcome};

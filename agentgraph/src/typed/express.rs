@@ -10,20 +10,20 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use super::Seen;
-use super::node::{TypedNode, any_step};
+use super::node::TypedNode;
 use super::state::AnyUpdate;
+use crate::attempt::guarded;
 use crate::context::{RunShared, TaskOrigin, TaskRequest};
 use crate::engine::STEPS_WITHOUT_YIELD;
 use crate::engine::channel_uses::ChannelUses;
 use crate::engine::express::{Begun, Express, ExpressParts, without_budget};
 use crate::engine::frontier::Frontier;
 use crate::engine::merge::Merge;
+use crate::erased::{AnyNode, ErasedNode, Started};
 use crate::error::Error;
 use crate::extract::Task;
-use crate::node::{AnyNode, ErasedNode, Started};
-use crate::policy::guarded;
 use crate::state::{State, WriteKind};
-use crate::step::Step;
+use crate::step::{Step, any_step};
 
 /// The nodes of a graph with their state type, by dense id. `None` is a node that only the engine can call.
 pub(crate) struct TypedNodes<S: State> {

@@ -10,12 +10,12 @@ use pin_project_lite::pin_project;
 use sync_wrapper::SyncWrapper;
 
 use super::{AnyState, AnyUpdate};
-use crate::extract::Task;
 #[cfg(feature = "testing")]
-use crate::node::observed::Observer;
-use crate::node::{AnyNode, ErasedNode, Node, NodeFuture, NodeResult, Started, UntypedNode};
+use crate::erased::observed::Observer;
+use crate::erased::{AnyNode, ErasedNode, NodeFuture, NodeResult, Started};
+use crate::extract::Task;
 use crate::state::State;
-use crate::step::{Command, IntoStep, Step};
+use crate::step::{IntoStep, Step, any_step};
 use crate::typed::state::HeldUpdate;
 
 /// A node of a state type, as the engine calls it.
@@ -28,13 +28,6 @@ impl<S: State> TypedNode<S> {
 
     pub(super) fn node(&self) -> &Arc<dyn ErasedNode<S>> {
         &self.0
-    }
-}
-
-impl<S: State> Node<S> {
-    /// The same node without its state type.
-    pub(crate) fn into_any(self) -> UntypedNode {
-        UntypedNode { call: Arc::new(TypedNode(self.call)), settings: self.settings }
     }
 }
 
@@ -67,19 +60,6 @@ impl Task<'_, AnyState> {
     fn of_state<S: State>(&self) -> Task<'_, S> {
         let Task { state, shared, request, input, failure } = *self;
         Task { state: state.shared(), shared, request, input, failure }
-    }
-}
-
-/// A step without its state type.
-pub(crate) fn any_step<S: State>(step: Step<S>) -> Step<AnyState> {
-    match step {
-        Step::None => Step::None,
-        Step::Update(update) => Step::Update(AnyUpdate::new::<S>(update)),
-        Step::Command(command) => {
-            let Command { update, targets, replaces_edges, parent, edits } = *command;
-            let update = update.map(AnyUpdate::new::<S>);
-            Step::Command(Box::new(Command { update, targets, replaces_edges, parent, edits }))
-        }
     }
 }
 

@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::state::{WorkflowState, WorkflowUpdate, WorkflowValue};
+use crate::erased::{ErasedNode, NodeFuture};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
-use crate::node::{ErasedNode, Node, NodeFuture, NodeSettings};
+use crate::node::{Node, NodeSettings};
 use crate::step::Step;
 
 /// The functions that can be a [`Workflow`](super::Workflow): up to seven extractors, then the input. The

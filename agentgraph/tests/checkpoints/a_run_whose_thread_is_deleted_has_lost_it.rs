@@ -4,11 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agentgraph::checkpoint::{
-    Catalog, Leases, ListQuery, Place, Put, PutWrites, Row, StoreError, Tail, Upkeep,
-};
+use agentgraph::checkpoint::{Catalog, Leases, Upkeep, delegate};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Durability, Error, MemorySaver};
+use agentgraph::{Checkpointer, Code, Durability, Error, MemorySaver};
 use serde::{Deserialize, Serialize};
 
 use crate::common::saver::NotingSaver;
@@ -159,34 +157,6 @@ struct WithoutLeases(MemorySaver);
 
 #[async_trait::async_trait]
 impl Checkpointer for WithoutLeases {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.0.get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.0.row(place, id).await
-    }
-
-    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
-        self.0.put(put).await
-    }
-
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        self.0.put_writes(put).await
-    }
-
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.0.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.0.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.0.delete_thread(thread).await
-    }
-
     fn outlives_its_process(&self) -> bool {
         false
     }
@@ -206,4 +176,6 @@ impl Checkpointer for WithoutLeases {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         Some(&self.0)
     }
+
+    delegate!(self => &self.0; get, row, put, put_writes, list, threads, delete_thread);
 }

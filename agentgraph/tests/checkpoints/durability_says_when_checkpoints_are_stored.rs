@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentgraph::checkpoint::{
-    Catalog, Leases, ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail, Upkeep,
-};
+use agentgraph::checkpoint::{Catalog, Leases, Put, StoreCode, StoreError, Upkeep, delegate};
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Code, Durability};
+use agentgraph::{Code, Durability};
 
 use crate::common::poll::pending_for;
 use crate::common::saver::NotingSaver;
@@ -194,12 +192,6 @@ impl FailingStore {
 
 #[async_trait::async_trait]
 impl Checkpointer for FailingStore {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.inner.get(place, at).await
-    }
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         tokio::task::yield_now().await;
         match self.script.lock().unwrap().pop_front() {
@@ -207,19 +199,6 @@ impl Checkpointer for FailingStore {
             _ => self.inner.try_put(&put).unwrap(),
         }
     }
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        self.inner.put_writes(put).await
-    }
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(place, query).await
-    }
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
     fn outlives_its_process(&self) -> bool {
         true
     }
@@ -239,6 +218,8 @@ impl Checkpointer for FailingStore {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         None
     }
+
+    delegate!(self => &self.inner; get, row, put_writes, list, threads, delete_thread);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentgraph::checkpoint::{
-    Catalog, Leases, ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail, Upkeep,
+    Catalog, Leases, ListQuery, Place, Put, PutWrites, Row, StoreCode, StoreError, Tail, Upkeep, delegate,
 };
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, CheckpointId, Checkpointer, Durability, MemorySaver};
@@ -79,13 +79,6 @@ impl<H: Hooks> Checkpointer for HookedStore<H> {
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         self.call(Call::Read, self.inner.list(place, query)).await
     }
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
     fn outlives_its_process(&self) -> bool {
         true
     }
@@ -105,6 +98,8 @@ impl<H: Hooks> Checkpointer for HookedStore<H> {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         None
     }
+
+    delegate!(self => &self.inner; threads, delete_thread);
 }
 
 /// A connection that serves one call at a time.

@@ -2,14 +2,13 @@
 //! middle of a call.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Catalog, Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, Leases, ListQuery, PendingWrite, Place,
-    Put, PutWrites, Rewrite, Row, StoreCode, StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery, catalog,
-    upkeep,
+    Catalog, Leases, PendingWrite, Place, Put, PutWrites, Rewrite, StoreCode, StoreError, Tail, Upkeep,
+    Usage, Waiting, WaitingQuery, catalog, delegate, upkeep,
 };
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 use futures_util::future::BoxFuture;
@@ -184,10 +183,6 @@ impl Checkpointer for NotingSaver {
         self.inner.get(place, at).await
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
-
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.yield_once().await;
         self.may_hang(put.place.thread).await;
@@ -226,18 +221,6 @@ impl Checkpointer for NotingSaver {
         Ok(())
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
     fn outlives_its_process(&self) -> bool {
         true
     }
@@ -257,14 +240,12 @@ impl Checkpointer for NotingSaver {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         Some(self)
     }
+
+    delegate!(self => &self.inner; row, list, threads, delete_thread);
 }
 
 #[async_trait::async_trait]
 impl Leases for NotingSaver {
-    async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
-        leases_of(&*self.inner).acquire(thread, terms).await
-    }
-
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         self.notes.lock().unwrap().renewed.push(thread.to_owned());
         self.may_hang(thread).await;
@@ -276,25 +257,7 @@ impl Leases for NotingSaver {
         leases_of(&*self.inner).release(thread, fence).await
     }
 
-    fn let_go(&self, thread: &str, fence: u64) {
-        leases_of(&*self.inner).let_go(thread, fence);
-    }
-
-    async fn released(&self, thread: &str, fence: u64) {
-        leases_of(&*self.inner).released(thread, fence).await;
-    }
-
-    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
-        leases_of(&*self.inner).ask_to_stop(thread, now).await
-    }
-
-    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
-        leases_of(&*self.inner).held(query).await
-    }
-
-    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
-        leases_of(&*self.inner).hear_stops(listener);
-    }
+    delegate!(self => &self.inner; acquire, let_go, released, ask_to_stop, held, hear_stops);
 }
 
 #[async_trait::async_trait]

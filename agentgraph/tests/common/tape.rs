@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::{
-    Catalog, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, StoreError, Tail, Upkeep,
+    Catalog, Leases, PendingWrite, Place, Put, PutWrites, RowKind, StoreError, Upkeep, delegate,
 };
 use agentgraph::{CheckpointId, Checkpointer, MemorySaver};
 use serde::{Deserialize, Serialize};
@@ -147,14 +147,6 @@ impl Recorder {
 
 #[async_trait::async_trait]
 impl Checkpointer for Recorder {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.inner.get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
-
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.inner.put(put).await?;
         let mut tape = self.tape.lock().unwrap();
@@ -177,18 +169,6 @@ impl Checkpointer for Recorder {
         Ok(())
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
     fn outlives_its_process(&self) -> bool {
         true
     }
@@ -208,4 +188,6 @@ impl Checkpointer for Recorder {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         None
     }
+
+    delegate!(self => &self.inner; get, row, list, threads, delete_thread);
 }

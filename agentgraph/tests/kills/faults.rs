@@ -2,14 +2,13 @@
 //! the real store; the engine and the watching store both trust it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::leases::leases_of;
 use agentgraph::checkpoint::{
-    Catalog, Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, Leases, ListQuery, PendingWrite, Place,
-    Put, PutWrites, Row, RowKind, StoreError, Tail, Upkeep,
+    Claim, LeaseTerms, Leases, PendingWrite, Place, Put, PutWrites, RowKind, StoreError, Tail, delegate,
 };
 use agentgraph::{CheckpointId, Checkpointer, Durability};
 use serde::{Deserialize, Serialize};
@@ -238,10 +237,6 @@ impl Checkpointer for Faulty {
         Ok(tail)
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
-
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         match self.fault {
             Fault::LosesSubgraphs if !put.place.namespace.is_empty() => return Ok(()),
@@ -269,37 +264,12 @@ impl Checkpointer for Faulty {
         self.inner.put_writes(PutWrites { writes: &kept, fence, ..put }).await
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.inner.outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        self.inner.keeps_secrets()
-    }
-
     fn leases(&self) -> Option<&dyn Leases> {
         Some(self)
     }
 
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        self.inner.catalog()
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.inner.upkeep()
-    }
+    delegate!(self => &self.inner; row, list, threads, delete_thread, outlives_its_process, keeps_secrets);
+    delegate!(self => &self.inner; catalog, upkeep);
 }
 
 #[async_trait::async_trait]
@@ -324,23 +294,5 @@ impl Leases for Faulty {
         leases_of(&*self.inner).release(thread, fence).await
     }
 
-    fn let_go(&self, thread: &str, fence: u64) {
-        leases_of(&*self.inner).let_go(thread, fence);
-    }
-
-    async fn released(&self, thread: &str, fence: u64) {
-        leases_of(&*self.inner).released(thread, fence).await;
-    }
-
-    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
-        leases_of(&*self.inner).ask_to_stop(thread, now).await
-    }
-
-    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
-        leases_of(&*self.inner).held(query).await
-    }
-
-    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
-        leases_of(&*self.inner).hear_stops(listener);
-    }
+    delegate!(self => &self.inner; let_go, released, ask_to_stop, held, hear_stops);
 }

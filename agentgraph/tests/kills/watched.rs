@@ -1,15 +1,11 @@
 //! A watching store. It passes a point before and after every write and lease operation, and logs each mark
 //! once the mark is stored.
 
-use std::sync::{Arc, Mutex, Weak};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex};
 
+use agentgraph::Checkpointer;
 use agentgraph::checkpoint::leases::leases_of;
-use agentgraph::checkpoint::{
-    Catalog, Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites,
-    Row, StoreError, Tail, Upkeep,
-};
-use agentgraph::{CheckpointId, Checkpointer};
+use agentgraph::checkpoint::{Claim, LeaseTerms, Leases, Place, Put, PutWrites, StoreError, delegate};
 
 use super::faults::Fault;
 use super::log::{Event, Log};
@@ -65,14 +61,6 @@ impl Watched {
 
 #[async_trait::async_trait]
 impl Checkpointer for Watched {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.inner.get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
-
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         let marks = Mark::all_in(put.record);
         self.begin("before a commit", put.place, &marks);
@@ -97,37 +85,12 @@ impl Checkpointer for Watched {
         stored
     }
 
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.inner.outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        self.inner.keeps_secrets()
-    }
-
     fn leases(&self) -> Option<&dyn Leases> {
         Some(self)
     }
 
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        self.inner.catalog()
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.inner.upkeep()
-    }
+    delegate!(self => &self.inner; get, row, list, threads, delete_thread, outlives_its_process, keeps_secrets);
+    delegate!(self => &self.inner; catalog, upkeep);
 }
 
 #[async_trait::async_trait]
@@ -142,10 +105,6 @@ impl Leases for Watched {
         Ok(claim)
     }
 
-    async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
-        leases_of(&*self.inner).renew(thread, fence, until).await
-    }
-
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         self.points.pass("before the release");
         let released = leases_of(&*self.inner).release(thread, fence).await;
@@ -153,23 +112,5 @@ impl Leases for Watched {
         released
     }
 
-    fn let_go(&self, thread: &str, fence: u64) {
-        leases_of(&*self.inner).let_go(thread, fence);
-    }
-
-    async fn released(&self, thread: &str, fence: u64) {
-        leases_of(&*self.inner).released(thread, fence).await;
-    }
-
-    async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
-        leases_of(&*self.inner).ask_to_stop(thread, now).await
-    }
-
-    async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
-        leases_of(&*self.inner).held(query).await
-    }
-
-    fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
-        leases_of(&*self.inner).hear_stops(listener);
-    }
+    delegate!(self => &self.inner; renew, let_go, released, ask_to_stop, held, hear_stops);
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
-    Catalog, Checkpointer, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Retention, Row,
-    StoreError, Tail, Upkeep, Usage, Waiting, WaitingQuery,
+    Catalog, Checkpointer, Leases, ListQuery, PendingWrite, Place, PutWrites, Retention, Row, StoreError,
+    Tail, delegate,
 };
 use agentgraph::prelude::*;
 use agentgraph::{CheckpointId, Code, DependencyGraph, Error, InterruptId, Memory};
@@ -62,18 +62,6 @@ impl Checkpointer for Liar {
         Ok(self.inner.get(place, at).await?.map(|tail| self.tail(tail)))
     }
 
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
-
-    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
-        self.inner.put(put).await
-    }
-
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        self.inner.put_writes(put).await
-    }
-
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         let mut rows = self.inner.list(place, query).await?;
         if let Lie::Rows(branch, step) | Lie::Listed(branch, step) = self.lie() {
@@ -82,14 +70,6 @@ impl Checkpointer for Liar {
             }
         }
         Ok(rows)
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
     }
 
     fn outlives_its_process(&self) -> bool {
@@ -108,21 +88,11 @@ impl Checkpointer for Liar {
         Some(self)
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.inner.upkeep()
-    }
+    delegate!(self => &self.inner; row, put, put_writes, threads, delete_thread, upkeep);
 }
 
 #[async_trait]
 impl Catalog for Liar {
-    async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        self.inner.waiting(query).await
-    }
-
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        self.inner.namespaces(thread).await
-    }
-
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
         match self.lie() {
             Lie::Branches(branch) => Ok(vec![branch]),
@@ -130,9 +100,7 @@ impl Catalog for Liar {
         }
     }
 
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        self.inner.usage().await
-    }
+    delegate!(self => &self.inner; waiting, namespaces, usage);
 }
 
 async fn asks(ctx: Ctx) -> Result<WordsUpdate> {

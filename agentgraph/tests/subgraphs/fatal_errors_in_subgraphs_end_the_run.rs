@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{
-    Catalog, LeaseTerms, Leases, ListQuery, Place, Put, PutWrites, Row, SqliteSaver, StoreCode, StoreError,
-    Tail, Upkeep,
+    Catalog, LeaseTerms, Leases, Place, Put, PutWrites, SqliteSaver, StoreCode, StoreError, Upkeep, delegate,
 };
 use agentgraph::host::Host;
 use agentgraph::host::{TaskCall, TaskReply};
 use agentgraph::policy::OnEnd;
 use agentgraph::prelude::*;
-use agentgraph::{BoxError, CheckpointId, Checkpointer, Code, Durability, Memory, RetryPolicy};
+use agentgraph::{BoxError, Checkpointer, Code, Durability, Memory, RetryPolicy};
 
 use crate::common::poll::pending_for;
 use crate::common::words::{Words, WordsUpdate, says, text};
@@ -189,14 +188,6 @@ impl FailsInside {
 
 #[async_trait::async_trait]
 impl Checkpointer for FailsInside {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.inner.get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
-
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         self.check(put.place)?;
         self.inner.put(put).await
@@ -205,18 +196,6 @@ impl Checkpointer for FailsInside {
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
         self.check(put.place)?;
         self.inner.put_writes(put).await
-    }
-
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
     }
 
     fn outlives_its_process(&self) -> bool {
@@ -238,6 +217,8 @@ impl Checkpointer for FailsInside {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         None
     }
+
+    delegate!(self => &self.inner; get, row, list, threads, delete_thread);
 }
 
 /// The codes with which any call of a store may fail.

@@ -14,8 +14,6 @@ mod pattern;
 mod prompt;
 mod shortcuts;
 mod solution;
-mod state;
-mod task;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,8 +28,9 @@ pub use builder::{BuildError, GaiaAgentBuilder};
 pub(crate) use pattern::expression;
 pub use prompt::{Prompt, PromptChoice};
 pub use solution::{AnswerKind, Figures, Solution};
-pub use state::{Solving, SolvingUpdate};
-pub use task::{Attachment, Task, folder_name};
+
+pub use crate::solving::{Solving, SolvingUpdate};
+pub use crate::task::{Attachment, Task, folder_name};
 
 use crate::cache::{AnswerCache, CacheKey};
 use crate::log::{Log, chain};

@@ -86,23 +86,52 @@ pub(crate) struct Flags {
 pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     pub(crate) work_dir: PathBuf,
-    /// None for the offline model.
-    pub(crate) model: Option<ModelConfig>,
-    pub(crate) fallback: Option<ModelConfig>,
-    pub(crate) media: Option<ModelConfig>,
-    pub(crate) tavily_key: Option<SecretString>,
-    pub(crate) hf_token: Option<SecretString>,
+    pub(crate) models: Models,
+    pub(crate) keys: Keys,
     pub(crate) settings: Settings,
-    pub(crate) cache_lifetime: Option<Duration>,
-    pub(crate) cache_entries: Option<usize>,
-    pub(crate) fuzzy: Option<f64>,
+    pub(crate) cache: CacheConfig,
     pub(crate) prompts: PromptChoice,
     pub(crate) prompts_name: String,
     pub(crate) patterns: bool,
+    pub(crate) tools: ToolConfig,
+    pub(crate) prices: BTreeMap<String, PriceSetting>,
+    pub(crate) submitter: Submitter,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Models {
+    /// None for the offline model.
+    pub(crate) main: Option<ModelConfig>,
+    pub(crate) fallback: Option<ModelConfig>,
+    pub(crate) media: Option<ModelConfig>,
+}
+
+/// The keys of services that are no models.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    pub(crate) tavily: Option<SecretString>,
+    pub(crate) hugging_face: Option<SecretString>,
+}
+
+/// The bounds of the cache of answers.
+#[derive(Clone, Debug)]
+pub(crate) struct CacheConfig {
+    pub(crate) lifetime: Option<Duration>,
+    pub(crate) entries: Option<usize>,
+    pub(crate) fuzzy: Option<f64>,
+}
+
+/// What tools may do and reach.
+#[derive(Clone, Debug)]
+pub(crate) struct ToolConfig {
     pub(crate) python: bool,
     pub(crate) addresses: Addresses,
     pub(crate) download_hosts: Vec<String>,
-    pub(crate) prices: BTreeMap<String, PriceSetting>,
+}
+
+/// Who submits answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Submitter {
     pub(crate) username: Option<String>,
     pub(crate) agent_code: Option<String>,
 }
@@ -190,24 +219,30 @@ impl Config {
         }
         Ok(Config {
             work_dir: flags.work_dir.clone().map_or_else(|| folder.to_owned(), |dir| folder.join(dir)),
-            media: media(flags, &environment, &file.media_model)?,
-            tavily_key: environment.key(&["TAVILY_API_KEY"]),
-            hf_token: environment.key(&["HF_TOKEN"]),
-            cache_lifetime: file.cache_ttl_hours.map(|hours| Duration::from_secs(hours.saturating_mul(3600))),
-            cache_entries: file.cache_max_entries,
-            fuzzy,
+            models: Models { main: model, fallback, media: media(flags, &environment, &file.media_model)? },
+            keys: Keys {
+                tavily: environment.key(&["TAVILY_API_KEY"]),
+                hugging_face: environment.key(&["HF_TOKEN"]),
+            },
+            cache: CacheConfig {
+                lifetime: file.cache_ttl_hours.map(|hours| Duration::from_secs(hours.saturating_mul(3600))),
+                entries: file.cache_max_entries,
+                fuzzy,
+            },
             prompts,
             prompts_name,
             patterns: flags.patterns || file.patterns.unwrap_or(false),
-            python: flags.allow_python,
-            addresses: Addresses::public_except(address)
-                .map_err(|why| ConfigError::value("addresses", why))?,
-            download_hosts: file.download_hosts,
+            tools: ToolConfig {
+                python: flags.allow_python,
+                addresses: Addresses::public_except(address)
+                    .map_err(|why| ConfigError::value("addresses", why))?,
+                download_hosts: file.download_hosts,
+            },
             prices: file.prices,
-            username: environment.get("HF_USERNAME").or(file.username),
-            agent_code: file.agent_code,
-            model,
-            fallback,
+            submitter: Submitter {
+                username: environment.get("HF_USERNAME").or(file.username),
+                agent_code: file.agent_code,
+            },
             settings,
             data_dir,
         })
@@ -215,14 +250,14 @@ impl Config {
 
     /// All keys, which are kept out of logs and threads.
     pub(crate) fn secrets(&self) -> Vec<SecretString> {
-        let models = [&self.model, &self.fallback, &self.media].into_iter().flatten();
+        let models = [&self.models.main, &self.models.fallback, &self.models.media].into_iter().flatten();
         let keys = models.filter_map(|model| model.key.clone());
-        keys.chain(self.tavily_key.clone()).chain(self.hf_token.clone()).collect()
+        keys.chain(self.keys.tavily.clone()).chain(self.keys.hugging_face.clone()).collect()
     }
 
     /// The name of the primary model, as threads have it.
     pub(crate) fn model_name(&self) -> String {
-        self.model.as_ref().map_or_else(|| OFFLINE.to_owned(), |model| model.name.to_string())
+        self.models.main.as_ref().map_or_else(|| OFFLINE.to_owned(), |model| model.name.to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use agentgraph::CompiledGraph;
 use agentgraph_llm::{Block, Message, Role, Usage};
 use serde::Serialize;
 
-use crate::agent::Solving;
+use crate::solving::Solving;
 
 /// A step that was stored.
 #[derive(Clone, Debug, PartialEq, Serialize)]

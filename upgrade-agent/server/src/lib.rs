@@ -33,7 +33,7 @@
 //! # Rooms
 //!
 //! The files of this crate, from the top of the house to the bottom. A file imports from its own room and
-//! from rooms further down; `tests/files_import_only_from_rooms_below.rs` checks it.
+//! from rooms further down; a test of `agentgraph` (`tests/sources`) checks it.
 //!
 //! - `builder`: the settings and the start of a server
 //! - `handle`: a running server and its end
@@ -51,6 +51,8 @@
 //! - `world`: all stored data in tables, and the journal that keeps it on disk
 //! - `error`: the errors of a start
 //! - `wire`: words, bodies and their validation, times, tokens, error answers
+
+#![warn(clippy::too_many_lines)]
 
 mod accounts;
 mod assignment;

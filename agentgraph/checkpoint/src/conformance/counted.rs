@@ -1,19 +1,16 @@
 //! Counts: a list without a limit returns every row, and `usage` reports what is stored.
 
-use futures_util::FutureExt;
-
 use super::extension::catalog;
 use super::values::{full, store_failed};
-use super::{Clause, Extension, Store};
+use super::{Clause, Store, listed_clauses};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
 use crate::id::{CheckpointId, TaskId};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind};
 
-pub(super) const CLAUSES: [Clause; 2] = [
-    Clause::code("a list without a limit returns every row", |store| list_every_row(store).boxed()),
-    Clause::code("`usage` counts rows, pending writes and bytes", |store| count_usage(store).boxed())
-        .needing(&[Extension::Catalog]),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "a list without a limit returns every row": list_every_row,
+    "`usage` counts rows, pending writes and bytes": count_usage needing [Catalog],
 ];
 
 /// More than a page of any store.

@@ -9,33 +9,20 @@ use futures_util::future::{BoxFuture, join_all};
 use super::extension::{leases, upkeep};
 use super::script::acquire;
 use super::values::{full, store_failed};
-use super::{Clause, Extension, Store};
+use super::{Clause, Store, listed_clauses};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreCode;
 use crate::id::{CheckpointId, TaskId};
 use crate::lease::{Claim, LeaseTerms};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind};
 
-pub(super) const CLAUSES: [Clause; 6] = [
-    Clause::code("concurrent writers on separate threads all succeed, each in order", |store| {
-        write_separate_threads(store).boxed()
-    }),
-    Clause::code("exactly one of several concurrent writers on a thread commits each step", |store| {
-        write_one_thread(store).boxed()
-    }),
-    Clause::code("exactly one of several concurrent writers is granted the lease of a thread", |store| {
-        acquire_one_lease(store).boxed()
-    })
-    .needing(&[Extension::Leases]),
-    Clause::code("pending writes of tasks that finish at once are all stored", |store| {
-        put_writes(store).boxed()
-    }),
-    Clause::code(
-        "exactly one of several concurrent copies onto a thread succeeds, and it is complete",
-        |store| copy_onto_one_thread(store).boxed(),
-    )
-    .needing(&[Extension::Upkeep]),
-    Clause::code("a reader sees a whole commit or none of it", |store| read_whole_commits(store).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "concurrent writers on separate threads all succeed, each in order": write_separate_threads,
+    "exactly one of several concurrent writers on a thread commits each step": write_one_thread,
+    "exactly one of several concurrent writers is granted the lease of a thread": acquire_one_lease needing [Leases],
+    "pending writes of tasks that finish at once are all stored": put_writes,
+    "exactly one of several concurrent copies onto a thread succeeds, and it is complete": copy_onto_one_thread needing [Upkeep],
+    "a reader sees a whole commit or none of it": read_whole_commits,
 ];
 
 /// Runs futures at once; spawns them if there is a tokio runtime.

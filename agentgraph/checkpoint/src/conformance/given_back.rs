@@ -9,23 +9,14 @@ use futures_util::FutureExt;
 
 use super::extension::leases;
 use super::values::store_failed;
-use super::{Clause, Extension, Store};
+use super::{Clause, Store, listed_clauses};
 use crate::lease::{Claim, HearsStops, LeaseTerms};
 use crate::services::yield_now;
 
-pub(super) const CLAUSES: [Clause; 3] = [
-    Clause::code("`released` does not return repeatedly while the lease is held", |store| {
-        wait_while_held(store).boxed()
-    })
-    .needing(&[Extension::Leases]),
-    Clause::code("`let_go` frees the lease during one of the next calls", |store| {
-        free_with_let_go(store).boxed()
-    })
-    .needing(&[Extension::Leases]),
-    Clause::code("a store that ends with its process tells its listeners of requests to stop", |store| {
-        tell_of_stops(store).boxed()
-    })
-    .needing(&[Extension::Leases]),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "`released` does not return repeatedly while the lease is held": wait_while_held needing [Leases],
+    "`let_go` frees the lease during one of the next calls": free_with_let_go needing [Leases],
+    "a store that ends with its process tells its listeners of requests to stop": tell_of_stops needing [Leases],
 ];
 
 /// How often a clause looks, with calls in between: the store may learn of the end from another process.

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use super::crowds::run_all;
 use super::extension::{catalog, upkeep};
 use super::values::store_failed;
-use super::{Clause, Extension, Store};
+use super::{Clause, Store, listed_clauses};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
 use crate::delta::{DeltaWriter, encode};
@@ -19,31 +19,13 @@ use crate::header::HeaderMap;
 use crate::id::{CheckpointId, TaskId};
 use crate::row::{PendingWrite, Place, Put, PutWrites, Rewrite, RowKind};
 
-pub(super) const CLAUSES: [Clause; 6] = [
-    Clause::code("a large value is stored once, however many records and pending writes hold it", |store| {
-        store_once(store).boxed()
-    })
-    .needing(&[Extension::Catalog, Extension::Upkeep])
-    .optional(),
-    Clause::code("a large value is kept while any record or pending write holds it", |store| {
-        keep_while_held(store).boxed()
-    })
-    .needing(&[Extension::Catalog, Extension::Upkeep]),
-    Clause::code("a large value that nothing holds is removed", |store| remove_unheld(store).boxed())
-        .needing(&[Extension::Catalog, Extension::Upkeep]),
-    Clause::code("replaced and cleared pending writes release their large values", |store| {
-        release_with_writes(store).boxed()
-    })
-    .needing(&[Extension::Catalog]),
-    Clause::code("a refused commit leaves no large value behind", |store| {
-        refuse_without_trace(store).boxed()
-    })
-    .needing(&[Extension::Catalog]),
-    Clause::code(
-        "large values stay intact under concurrent writers and are removed with their threads",
-        |store| write_concurrently(store).boxed(),
-    )
-    .needing(&[Extension::Catalog]),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "a large value is stored once, however many records and pending writes hold it": store_once needing [Catalog, Upkeep] optional,
+    "a large value is kept while any record or pending write holds it": keep_while_held needing [Catalog, Upkeep],
+    "a large value that nothing holds is removed": remove_unheld needing [Catalog, Upkeep],
+    "replaced and cleared pending writes release their large values": release_with_writes needing [Catalog],
+    "a refused commit leaves no large value behind": refuse_without_trace needing [Catalog],
+    "large values stay intact under concurrent writers and are removed with their threads": write_concurrently needing [Catalog],
 ];
 
 const SIZE: usize = 120_000;

@@ -32,15 +32,12 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "acquire t 100 200 as A
          => granted
          release t A
-         => ok
          acquire t 100 200 as B
          => granted
          release t A
-         => ok
          acquire t 100 200 as C
          => held by B until 200
          release u B
-         => ok
          acquire t 100 200 as C
          => held by B until 200",
     ),
@@ -54,8 +51,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => held by B until 300
          put t 0.0 full a by=A
          => E_LEASE_LOST
-         put t 0.0 full b by=B
-         => ok",
+         put t 0.0 full b by=B",
     ),
     (
         "a lease can be renewed until another writer takes the thread",
@@ -74,7 +70,6 @@ pub(super) const CASES: &[(&str, &str)] = &[
          acquire t 450 500 as C
          => held by B until 500
          release t B
-         => ok
          renew t B 600
          => no
          renew u B 600
@@ -85,26 +80,21 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a by=A
-         => ok
          renew t A 400
          => yes
          put t 0.1 delta b by=A
-         => ok
          acquire t 400 500 as B
          => granted
          put t 0.2 delta late by=A
          => E_LEASE_LOST
-         put t 0.2 delta c by=B
-         => ok",
+         put t 0.2 delta c by=B",
     ),
     (
         "a commit with an old fence is refused and changes nothing",
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a by=A
-         => ok
          writes t 0.0 1:0=w by=A
-         => ok
          acquire t 200 300 as B
          => granted
          put t 0.1 delta late segment=s clears by=A
@@ -122,7 +112,6 @@ pub(super) const CASES: &[(&str, &str)] = &[
          put t 0.0 full again by=B
          => E_STALE
          put t 0.1 delta b clears by=B
-         => ok
          get t
          => full 0.0 a, delta 0.1 b",
     ),
@@ -131,9 +120,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a by=A
-         => ok
          writes t 0.0 1:0=w by=A
-         => ok
          acquire t 200 300 as B
          => granted
          writes t 0.0 1:0=late by=A
@@ -145,7 +132,6 @@ pub(super) const CASES: &[(&str, &str)] = &[
          get t
          => full 0.0 a, write 1:0 w
          writes t 0.0 1:0=new by=B
-         => ok
          get t
          => full 0.0 a, write 1:0 new",
     ),
@@ -154,9 +140,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a by=A
-         => ok
          release t A
-         => ok
          put t 0.1 delta late by=A
          => E_LEASE_LOST
          writes t 0.0 1:0=late by=A
@@ -175,22 +159,16 @@ pub(super) const CASES: &[(&str, &str)] = &[
          writes u 0.0 1:0=a by=A
          => E_LEASE_LOST
          put t 0.0 full a by=A
-         => ok
          put u 0.0 full b by=B
-         => ok
          release u A
-         => ok
-         put u 0.1 delta b by=B
-         => ok",
+         put u 0.1 delta b by=B",
     ),
     (
         "commits and pending writes without a fence need no lease",
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a
-         => ok
          writes t 0.0 1:0=w
-         => ok
          get t
          => full 0.0 a, write 1:0 w",
     ),
@@ -199,9 +177,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
         "acquire t 100 200 as A
          => granted
          put t 0.0 full a by=A
-         => ok
          delete t
-         => ok
          put t 0.1 full late by=A
          => E_LEASE_LOST
          put t 0.0 full late by=A
@@ -216,8 +192,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => granted
          put t 0.0 full b by=A
          => E_LEASE_LOST
-         put t 0.0 full b by=B
-         => ok",
+         put t 0.0 full b by=B",
     ),
     (
         "a request to stop is for the present lease, which stays valid",
@@ -236,9 +211,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          held 150
          => t A until 200 asked, u C until 200
          put t 0.0 full a by=A
-         => ok
          writes t 0.0 1:0=w by=A
-         => ok
          renew t A 300
          => yes
          acquire t 250 400 as B
@@ -255,7 +228,6 @@ pub(super) const CASES: &[(&str, &str)] = &[
          stop t 150
          => A
          release t A
-         => ok
          held 150
          =>
          stop t 150
@@ -279,7 +251,6 @@ pub(super) const CASES: &[(&str, &str)] = &[
          stop t 250
          => D
          delete t
-         => ok
          stop t 250
          => nobody
          acquire t 250 400 as E

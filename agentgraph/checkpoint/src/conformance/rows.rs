@@ -13,17 +13,13 @@ pub(super) const CASES: &[(&str, &str)] = &[
          =>
          threads
          =>
-         delete t
-         => ok",
+         delete t",
     ),
     (
         "`get` returns a full and the deltas after it in order",
         "put t 0.0 full a
-         => ok
          put t 0.1 delta b
-         => ok
          put t 0.2 delta c
-         => ok
          get t
          => full 0.0 a, delta 0.1 b, delta 0.2 c
          get t 0.1
@@ -42,13 +38,9 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "`get` starts with the newest full at or before the step",
         "put t 0.0 full a
-         => ok
          put t 0.1 delta b
-         => ok
          put t 0.2 full c
-         => ok
          put t 0.3 delta d
-         => ok
          get t
          => full 0.2 c, delta 0.3 d
          get t 0.2
@@ -59,17 +51,11 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "`get` returns a segment in place of the deltas up to its step",
         "put t 0.0 full a
-         => ok
          put t 0.1 delta b
-         => ok
          put t 0.2 delta c segment=bc
-         => ok
          put t 0.3 delta d
-         => ok
          put t 0.4 delta e segment=de
-         => ok
          put t 0.5 delta f
-         => ok
          get t
          => full 0.0 a, segment 0.2 bc, segment 0.4 de, delta 0.5 f
          get t 0.4
@@ -88,26 +74,18 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "`get` ignores segments before the newest full",
         "put t 0.0 full a
-         => ok
          put t 0.1 delta b segment=b
-         => ok
          put t 0.2 full c
-         => ok
          put t 0.3 delta d
-         => ok
          get t
          => full 0.2 c, delta 0.3 d",
     ),
     (
         "a commit that loses a race is stale and changes nothing",
         "put t 0.0 full a
-         => ok
          put t 0.1 delta b
-         => ok
          writes t 0.1 1:0=w
-         => ok
          writes t 0.0 2:0=v
-         => ok
          put t 0.1 delta other segment=s clears
          => E_STALE
          put t 0.0 full other
@@ -116,8 +94,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
          => full 0.0 a, delta 0.1 b, write 1:0 w
          get t 0.0
          => full 0.0 a, write 2:0 v
-         put t 0.2 delta c
-         => ok",
+         put t 0.2 delta c",
     ),
     (
         "a commit whose parent is missing is stale and changes nothing",
@@ -126,11 +103,8 @@ pub(super) const CASES: &[(&str, &str)] = &[
          threads
          =>
          put t 0.0 full a
-         => ok
          put t 0.1 delta b after=0.0
-         => ok
          writes t 0.1 1:0=w
-         => ok
          put t 0.3 delta d after=0.2 clears
          => E_STALE
          put t 1.1 full e after=0.5
@@ -140,15 +114,11 @@ pub(super) const CASES: &[(&str, &str)] = &[
          get t
          => full 0.0 a, delta 0.1 b, write 1:0 w
          put t 1.1 full e after=0.0
-         => ok
          put t 1.2 delta f after=1.1
-         => ok
          put t 0.2 delta c after=0.1 segment=bc
-         => ok
          get t 0.2
          => full 0.0 a, segment 0.2 bc
          delete t
-         => ok
          put t 0.3 delta d after=0.2
          => E_STALE
          put t 2.3 full d after=0.2
@@ -159,9 +129,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "a commit with a segment checks its parent and clears pending writes like one without",
         "put t 0.0 full a
-         => ok
          writes t 0.0 1:0=w
-         => ok
          put t 0.1 delta b segment=s after=0.7 clears
          => E_STALE
          put t 1.1 full b segment=s after=0.7 clears
@@ -169,7 +137,6 @@ pub(super) const CASES: &[(&str, &str)] = &[
          get t
          => full 0.0 a, write 1:0 w
          put t 0.1 delta b segment=ab after=0.0 clears
-         => ok
          get t 0.0
          => full 0.0 a
          get t
@@ -178,11 +145,9 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "a second commit of a checkpoint is stale, even with the same bytes",
         "put t 0.0 full a
-         => ok
          put t 0.0 full a
          => E_STALE
          put t 0.1 delta b segment=b after=0.0
-         => ok
          put t 0.1 delta b segment=b after=0.0
          => E_STALE
          put t 0.1 delta b
@@ -193,15 +158,11 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "steps are 64-bit numbers",
         "put t 0.1 full a
-         => ok
          put t 0.4294967297 delta b after=0.1
-         => ok
          put t 0.1099511627776 delta c segment=bc after=0.4294967297
-         => ok
          put t 0.4294967298 delta d
          => E_STALE
          writes t 0.1099511627776 1:0=w
-         => ok
          get t
          => full 0.1 a, segment 0.1099511627776 bc, write 1:0 w
          get t 0.4294967297
@@ -215,22 +176,17 @@ pub(super) const CASES: &[(&str, &str)] = &[
          list t before=1099511627776
          => delta 0.4294967297 b, full 0.1 a
          rewrite t full=0.1099511627776:abc gone=0:0..1099511627776
-         => ok
          list t
          => full 0.1099511627776 abc
          copy t u
-         => ok
          get u
          => full 0.1099511627776 abc, write 1:0 w",
     ),
     (
         "pending writes in a commit are stored with it or not at all",
         "put t 0.0 full a
-         => ok
          writes t 0.0 1:0=old
-         => ok
          put t 0.1 full b after=0.0 clears with=1:1=ask with=1:0=done with=2:0=large:x
-         => ok
          get t
          => full 0.1 b, write 1:0 done, write 1:1 ask, write 2:0 large:x
          get t 0.0
@@ -244,15 +200,12 @@ pub(super) const CASES: &[(&str, &str)] = &[
          acquire t 100 200 as A
          => granted
          release t A
-         => ok
          put t 0.2 full other with=9:1=lost by=A
          => E_LEASE_LOST
          get t
          => full 0.1 b, write 1:0 done, write 1:1 ask, write 2:0 large:x
          put t 0.2 delta c after=0.1 clears
-         => ok
          put t 0.3 delta d after=0.2
-         => ok
          get t
          => full 0.1 b, delta 0.2 c, delta 0.3 d
          waiting
@@ -261,9 +214,7 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "a commit below the newest step is stale, even if no row has its step",
         "put t 0.0 full a
-         => ok
          put t 0.7 full b
-         => ok
          put t 0.5 delta c
          => E_STALE
          list t
@@ -272,7 +223,6 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "a delta without a full is found by `row` and not by `get`",
         "put t 0.3 delta a
-         => ok
          get t
          => nothing
          row t 0.3
@@ -283,40 +233,28 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "pending writes are sorted by task and slot; a later one replaces an earlier one",
         "put t 0.0 full a
-         => ok
          writes t 0.0 2:0=d 1:1=c 1:0=a
-         => ok
          get t
          => full 0.0 a, write 1:0 a, write 1:1 c, write 2:0 d
          writes t 0.0 1:0=new 3:4294967295=e
-         => ok
          get t
          => full 0.0 a, write 1:0 new, write 1:1 c, write 2:0 d, write 3:4294967295 e
          writes t 0.0
-         => ok
          writes t 0.0 340282366920938463463374607431768211455:0=last 9:0=x 9:0=y
-         => ok
          get t
          => full 0.0 a, write 1:0 new, write 1:1 c, write 2:0 d, write 3:4294967295 e, write 9:0 y, write 340282366920938463463374607431768211455:0 last",
     ),
     (
         "a commit that clears pending writes clears those of the previous step of its branch",
         "put t 0.0 full a
-         => ok
          writes t 0.0 1:0=x
-         => ok
          put t 0.1 delta b
-         => ok
          get t 0.0
          => full 0.0 a, write 1:0 x
          writes t 0.1 1:0=y
-         => ok
          writes t/n 0.1 1:0=z
-         => ok
          put t/n 0.1 full n
-         => ok
          put t 0.2 delta c clears
-         => ok
          get t 0.1
          => full 0.0 a, delta 0.1 b
          get t 0.0
@@ -327,15 +265,12 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "pending writes on a missing step are kept for it and create no thread or branch",
         "writes t 0.0 1:0=x
-         => ok
          threads
          =>
          get t
          => nothing
          put t 0.0 full a
-         => ok
          writes t 4.0 1:0=y
-         => ok
          get t
          => full 0.0 a, write 1:0 x
          list t
@@ -344,17 +279,11 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "the branch with the greatest number is the default",
         "put t 0.0 full a
-         => ok
          put t 0.1 delta b
-         => ok
          put t 2.1 full c
-         => ok
          put t 2.2 delta d
-         => ok
          put t 1.1 full e
-         => ok
          put t 0.2 delta f
-         => ok
          get t
          => full 2.1 c, delta 2.2 d
          get t 0.2
@@ -373,11 +302,8 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "namespaces of a thread are separate",
         "put t 0.0 full root
-         => ok
          put t/n 0.0 full child
-         => ok
          put t/m 0.5 full other
-         => ok
          get t
          => full 0.0 root
          get t/n
@@ -392,11 +318,8 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "a list obeys `before` and `limit`",
         "put t 0.0 full a
-         => ok
          put t 0.1 delta b
-         => ok
          put t 0.2 delta c
-         => ok
          list t limit=2
          => delta 0.2 c, delta 0.1 b
          list t before=2
@@ -413,15 +336,10 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "a list of one branch obeys `before` and `limit`",
         "put t 0.0 full a
-         => ok
          put t 0.1 delta b
-         => ok
          put t 0.2 delta c
-         => ok
          put t 1.1 full d
-         => ok
          put t 1.2 delta e
-         => ok
          list t branch=0 limit=2
          => delta 0.2 c, delta 0.1 b
          list t branch=0 before=2
@@ -438,67 +356,46 @@ pub(super) const CASES: &[(&str, &str)] = &[
     (
         "the last pending write for a task and slot in a call is kept, large or small",
         "put t 0.0 full a
-         => ok
          writes t 0.0 1:0=a 1:0=b
-         => ok
          writes t 0.0 1:2=large:a 1:2=large:b
-         => ok
          writes t 0.0 1:4=large:a 1:4=c
-         => ok
          writes t 0.0 1:6=c 1:6=large:a
-         => ok
          get t
          => full 0.0 a, write 1:0 b, write 1:2 large:b, write 1:4 c, write 1:6 large:a
          writes t 0.0 1:2=large:c 1:2=large:c 1:6=d 1:6=e
-         => ok
          get t
          => full 0.0 a, write 1:0 b, write 1:2 large:c, write 1:4 c, write 1:6 e",
     ),
     (
         "`compact` changes no records, pending writes or leases",
         "compact
-         => ok
          put t 0.0 full a
-         => ok
          put t 0.1 delta b segment=s
-         => ok
          put t 0.2 delta large:c
-         => ok
          writes t 0.2 1:1=w
-         => ok
          put u 0.0 full d
-         => ok
          delete u
-         => ok
          acquire t 100 200 as A
          => granted
          compact
-         => ok
          get t
          => full 0.0 a, segment 0.1 s, delta 0.2 large:c, write 1:1 w
          threads
          => t
          put t 0.3 delta e by=A
-         => ok
          acquire t 100 200 as B
          => held by A until 200",
     ),
     (
         "`threads` is sorted by name, and `delete_thread` removes a whole thread",
         "put b 0.0 full 1
-         => ok
          put a 0.0 full 2
-         => ok
          put a/n 0.0 full 3
-         => ok
          put ab 1.0 full 4
-         => ok
          writes a 0.0 1:0=x
-         => ok
          threads
          => a, ab, b
          delete a
-         => ok
          threads
          => ab, b
          get a
@@ -506,10 +403,8 @@ pub(super) const CASES: &[(&str, &str)] = &[
          get a/n
          => nothing
          put a 0.0 full again
-         => ok
          get a
          => full 0.0 again
-         delete nobody
-         => ok",
+         delete nobody",
     ),
 ];

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Extension;
-use crate::checkpointer::Checkpointer;
+use crate::checkpointer::{Catalog, Checkpointer, Upkeep};
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
 use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
@@ -53,14 +53,14 @@ pub async fn transcript(store: &dyn Checkpointer, script: &str) -> String {
     transcript
 }
 
-/// Checks that a store answers as the script says. The error is the first answer that differs, after the
-/// lines before it.
+/// Checks that a store answers as the script says: by the `=>` line after a call, and without one by `ok`.
+/// The error is the first answer that differs, after the lines before it.
 pub(super) async fn check(store: &dyn Checkpointer, script: &str) -> Result<(), String> {
     let mut teller = Teller::default();
-    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
     let mut before = String::new();
     while let Some(call) = lines.next() {
-        let expected = lines.next().unwrap_or("=>");
+        let expected = lines.next_if(|line| line.starts_with("=>")).unwrap_or("=> ok");
         let answer = shown(&teller.answer(store, call).await);
         if answer != expected {
             return Err(format!("{before}{call}\n{answer}\nand not\n{expected}"));
@@ -166,16 +166,26 @@ impl Teller {
     async fn call(&mut self, store: &dyn Checkpointer, line: &str) -> Result<String, Failed> {
         let line = whole(line);
         let words: Vec<&str> = line.split_whitespace().collect();
-        let ok = || "ok".to_owned();
-        let leases = || store.leases().ok_or(Failed::Lacks(Extension::Leases));
-        let catalog = || store.catalog().ok_or(Failed::Lacks(Extension::Catalog));
-        let upkeep = || store.upkeep().ok_or(Failed::Lacks(Extension::Upkeep));
-        Ok(match words[..] {
+        let lacks = |extension: Extension| Failed::Lacks(extension);
+        match words.first().and_then(|word| extension_of(word)) {
+            None => self.call_core(store, &words).await,
+            Some(one @ Extension::Leases) => {
+                self.call_leases(store.leases().ok_or(lacks(one))?, &words).await
+            }
+            Some(one @ Extension::Catalog) => call_catalog(store.catalog().ok_or(lacks(one))?, &words).await,
+            Some(one @ Extension::Upkeep) => {
+                self.call_upkeep(store.upkeep().ok_or(lacks(one))?, &words).await
+            }
+        }
+    }
+
+    async fn call_core(&self, store: &dyn Checkpointer, words: &[&str]) -> Result<String, Failed> {
+        Ok(match *words {
             ["put", at, step, kind, record, ref rest @ ..] => {
                 let writes = rest.iter().filter_map(|word| word.strip_prefix("with="));
                 let writes: Vec<PendingWrite> = writes.map(write).collect::<Result<_, _>>()?;
                 let put = self.put(at, step, kind, record, rest)?;
-                store.put(Put { writes: &writes, ..put }).await.map(|()| ok())?
+                store.put(Put { writes: &writes, ..put }).await.map(ok)?
             }
             ["get", at, ref rest @ ..] => {
                 let at_step = rest.first().map(|step| id(step)).transpose()?;
@@ -183,7 +193,7 @@ impl Teller {
                     None => "nothing".to_owned(),
                     Some(tail) => {
                         let rows = tail.rows.iter().map(show_row);
-                        rows.chain(tail.writes.iter().map(show_write)).collect::<Vec<_>>().join(", ")
+                        listed(rows.chain(tail.writes.iter().map(show_write)))
                     }
                 }
             }
@@ -192,74 +202,54 @@ impl Teller {
                 row.as_ref().map_or("nothing".to_owned(), show_row)
             }
             ["list", at, ref rest @ ..] => {
-                let rows = store.list(place(at), query(rest)?).await?;
-                rows.iter().map(show_row).collect::<Vec<_>>().join(", ")
+                listed(store.list(place(at), query(rest)?).await?.iter().map(show_row))
             }
             ["writes", at, step, ref rest @ ..] => {
                 let writes = rest.iter().filter(|word| !word.starts_with("by="));
                 let writes: Vec<PendingWrite> = writes.map(|text| write(text)).collect::<Result<_, _>>()?;
                 let put =
                     PutWrites { fence: self.fence(rest)?, ..PutWrites::new(place(at), id(step)?, &writes) };
-                store.put_writes(put).await.map(|()| ok())?
+                store.put_writes(put).await.map(ok)?
             }
-            ["branches", at] => {
-                let branches = catalog()?.branches(place(at)).await?;
-                branches.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
-            }
-            ["compact"] => upkeep()?.compact().await.map(|()| ok())?,
             ["threads"] => store.threads().await?.join(", "),
-            ["waiting", ref rest @ ..] => {
-                let mut query = WaitingQuery::default();
-                for word in rest {
-                    match word.split_once('=') {
-                        Some(("after", thread)) => query.after = Some(thread),
-                        Some(("limit", text)) => query.limit = Some(number(text)?),
-                        _ => return Err(Failed::Unreadable),
-                    }
-                }
-                let found = catalog()?.waiting(query).await?;
-                let shown = found.iter().map(|one| {
-                    let Waiting { thread, namespace, at, request } = one;
-                    let slash = if namespace.is_empty() { "" } else { "/" };
-                    format!("{thread}{slash}{namespace} {at} {}", show_write(request))
-                });
-                shown.collect::<Vec<_>>().join(", ")
-            }
-            ["namespaces", thread] => {
-                let names = catalog()?.namespaces(thread).await?;
-                names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-            }
-            ["delete", thread] => store.delete_thread(thread).await.map(|()| ok())?,
-            ["copy", from, to] => upkeep()?.copy_thread(from, to).await.map(|()| ok())?,
+            ["delete", thread] => store.delete_thread(thread).await.map(ok)?,
+            _ => return Err(Failed::Unreadable),
+        })
+    }
+
+    async fn call_leases(&mut self, leases: &dyn Leases, words: &[&str]) -> Result<String, Failed> {
+        Ok(match *words {
             ["acquire", thread, now, until, "as", name, ref rest @ ..] => {
                 let terms =
                     LeaseTerms { now: time(now)?, until: time(until)?, seize: rest.contains(&"seize") };
-                let claim = acquire(leases()?, thread, terms).await?;
+                let claim = acquire(leases, thread, terms).await?;
                 self.describe_claim(name, claim)
             }
             ["renew", thread, name, until] => {
-                let renewed = leases()?.renew(thread, self.named(name)?, time(until)?).await?;
+                let renewed = leases.renew(thread, self.named(name)?, time(until)?).await?;
                 if renewed { "yes".to_owned() } else { "no".to_owned() }
             }
-            ["release", thread, name] => leases()?.release(thread, self.named(name)?).await.map(|()| ok())?,
+            ["release", thread, name] => leases.release(thread, self.named(name)?).await.map(ok)?,
             ["stop", thread, now] => {
-                let asked = leases()?.ask_to_stop(thread, time(now)?).await?;
+                let asked = leases.ask_to_stop(thread, time(now)?).await?;
                 asked.map_or("nobody", |fence| self.holder(fence)).to_owned()
             }
             ["held", now, ref rest @ ..] => {
-                let found = leases()?.held(held_query(now, rest)?).await?;
-                found.iter().map(|lease| self.describe_held(lease)).collect::<Vec<_>>().join(", ")
+                let found = leases.held(held_query(now, rest)?).await?;
+                listed(found.iter().map(|lease| self.describe_held(lease)))
             }
+            _ => return Err(Failed::Unreadable),
+        })
+    }
+
+    async fn call_upkeep(&self, upkeep: &dyn Upkeep, words: &[&str]) -> Result<String, Failed> {
+        Ok(match *words {
+            ["compact"] => upkeep.compact().await.map(ok)?,
+            ["copy", from, to] => upkeep.copy_thread(from, to).await.map(ok)?,
             ["rewrite", at, ref rest @ ..] => {
-                let parts = Parts::read(rest)?;
-                let rewrite = Rewrite {
-                    place: place(at),
-                    fence: self.fence(rest)?,
-                    fulls: &parts.fulls,
-                    unfold: &parts.unfold,
-                    gone: &parts.gone,
-                };
-                upkeep()?.rewrite(rewrite).await.map(|()| ok())?
+                let Parts { fulls, unfold, gone } = &Parts::read(rest)?;
+                let fence = self.fence(rest)?;
+                upkeep.rewrite(Rewrite { place: place(at), fence, fulls, unfold, gone }).await.map(ok)?
             }
             _ => return Err(Failed::Unreadable),
         })
@@ -320,6 +310,39 @@ impl Teller {
             writes: &[],
         })
     }
+}
+
+async fn call_catalog(catalog: &dyn Catalog, words: &[&str]) -> Result<String, Failed> {
+    Ok(match *words {
+        ["branches", at] => listed(catalog.branches(place(at)).await?.iter().map(u32::to_string)),
+        ["namespaces", thread] => {
+            listed(catalog.namespaces(thread).await?.iter().map(|name| format!("`{name}`")))
+        }
+        ["waiting", ref rest @ ..] => {
+            let mut query = WaitingQuery::default();
+            for word in rest {
+                match word.split_once('=') {
+                    Some(("after", thread)) => query.after = Some(thread),
+                    Some(("limit", text)) => query.limit = Some(number(text)?),
+                    _ => return Err(Failed::Unreadable),
+                }
+            }
+            let found = catalog.waiting(query).await?;
+            listed(found.iter().map(|Waiting { thread, namespace, at, request }| {
+                let slash = if namespace.is_empty() { "" } else { "/" };
+                format!("{thread}{slash}{namespace} {at} {}", show_write(request))
+            }))
+        }
+        _ => return Err(Failed::Unreadable),
+    })
+}
+
+fn ok((): ()) -> String {
+    "ok".to_owned()
+}
+
+fn listed(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
 }
 
 fn seconds(time: SystemTime) -> f64 {

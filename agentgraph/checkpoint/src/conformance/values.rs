@@ -1,28 +1,18 @@
 //! Names and values of every kind.
 
-use futures_util::FutureExt;
-
 use super::extension::catalog;
-use super::{Clause, Extension, Store};
+use super::{Clause, Store, listed_clauses};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, RowKind, WaitingQuery};
 
-pub(super) const CLAUSES: [Clause; 5] = [
-    Clause::code("any text can name a thread, and different texts name different threads", |store| {
-        name_threads(store).boxed()
-    }),
-    Clause::code("any text can name a namespace, and different texts name different namespaces", |store| {
-        name_namespaces(store).boxed()
-    })
-    .needing(&[Extension::Catalog]),
-    Clause::code("records and pending writes of 0 bytes to 10 megabytes are returned unchanged", |store| {
-        return_any_size(store).boxed()
-    }),
-    Clause::code("queries accept any number and any text", |store| accept_any_query(store).boxed())
-        .needing(&[Extension::Catalog]),
-    Clause::code("`try_put` obeys the same rules as `put`", |store| put_at_once(store).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "any text can name a thread, and different texts name different threads": name_threads,
+    "any text can name a namespace, and different texts name different namespaces": name_namespaces needing [Catalog],
+    "records and pending writes of 0 bytes to 10 megabytes are returned unchanged": return_any_size,
+    "queries accept any number and any text": accept_any_query needing [Catalog],
+    "`try_put` obeys the same rules as `put`": put_at_once,
 ];
 
 /// Names that stores have stumbled over: empty, blank, quotes, SQL, NUL, other scripts, one letter in two

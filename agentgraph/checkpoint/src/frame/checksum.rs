@@ -1,7 +1,7 @@
 //! The checksums of records and pending writes.
 
 use super::{FORMAT, FormatError, RecordView, damaged, divide};
-use crate::row::RowKind;
+use crate::place::RowKind;
 
 /// The size of a checksum in bytes.
 pub(super) const SIZE: usize = 4;

@@ -78,6 +78,14 @@ impl fmt::Debug for Clause {
     }
 }
 
+/// Clauses: `"a statement": function`.
+macro_rules! listed_clauses {
+    ($($name:literal: $test:ident,)*) => {
+        &[$($crate::store::conformance::Clause::new($name, |trial| ::futures_util::FutureExt::boxed($test(trial))),)*]
+    };
+}
+use listed_clauses;
+
 /// Every clause there is.
 pub fn clauses() -> Vec<Clause> {
     [

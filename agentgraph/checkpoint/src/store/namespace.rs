@@ -110,6 +110,17 @@ impl Namespace {
         bytes
     }
 
+    /// Reads stored bytes.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, StoreError> {
+        Namespace::from_bytes(bytes).ok_or_else(|| {
+            let shown = bytes.escape_ascii();
+            let problem =
+                format!("a stored namespace cannot be read, its bytes are \"{shown}\": restore a backup");
+            StoreError::new(StoreCode::ItemUnreadable, problem)
+        })
+    }
+
     /// The reverse of [`to_bytes`](Self::to_bytes); `None` for all other bytes.
     #[cfg(any(test, feature = "sqlite", feature = "postgres"))]
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {

@@ -6,7 +6,6 @@ use agentgraph::checkpoint::conformance as _;
 use agentgraph::checkpoint::{EncryptedSaver, EncryptionKey, KeyRing};
 use agentgraph::checkpoint::{EncryptedStore as _, PostgresStore as _, SqliteStore as _};
 use agentgraph::checkpoint::{PostgresSaver as _, SqliteSaver as _, SqliteSaverBuilder, Synchronous};
-use agentgraph::host::conformance as _;
 use agentgraph::store::conformance as _;
 use agentgraph::store::{EncryptedStore, PostgresStore, SqliteStore};
 use agentgraph::testing::TestGraph;

@@ -67,20 +67,13 @@ pub(super) async fn drive(
             let mut steps = Steps {
                 hosted,
                 ctx,
-                thread,
-                key: &key,
-                invocation: &about.invocation_id,
+                caller: Caller { thread, key: &key, invocation: &about.invocation_id, info },
                 begun: run.now(),
                 run,
-                info,
                 posts,
                 waits: Waits::new(ctx),
-                queued: Vec::new(),
-                under_way: BTreeMap::new(),
-                forgettable: Vec::new(),
-                slots,
-                room,
-                base,
+                tasks: Tasks::default(),
+                stored: Stored { slots, room, base },
                 share,
                 drain: None,
             };
@@ -145,30 +138,45 @@ pub(super) async fn delete(
 struct Steps<'a> {
     hosted: &'a Hosted,
     ctx: &'a ContextInternal,
-    thread: &'a str,
-    key: &'a SealKey,
-    invocation: &'a str,
-    info: CallInfo,
+    caller: Caller<'a>,
     /// Where the events of the loop go, if they are read.
     posts: Option<CallPosts>,
     run: DrivenRun,
     waits: Waits<'a>,
-    /// Tasks that the loop has asked for and that are not started.
-    queued: Vec<(NeedId, TaskCall)>,
-    /// The tasks that were started.
-    under_way: BTreeMap<NeedId, TaskId>,
-    /// Tasks that are done, and whose durable steps are not needed once that is stored.
-    forgettable: Vec<TaskId>,
-    slots: Slots,
-    room: Room,
-    /// The rows at the beginning, until the history has the thread.
-    base: Vec<(String, Vec<u8>)>,
+    tasks: Tasks,
+    stored: Stored,
     /// The most supersteps of this invocation; `None` if the call makes no more than those.
     share: Option<u64>,
     /// Why the call stops at its next boundary.
     drain: Option<Drain>,
     /// The run's time at the beginning.
     begun: SystemTime,
+}
+
+/// The call, as the client made it.
+struct Caller<'a> {
+    thread: &'a str,
+    key: &'a SealKey,
+    invocation: &'a str,
+    info: CallInfo,
+}
+
+#[derive(Default)]
+struct Tasks {
+    /// Tasks that the loop has asked for and that are not started.
+    queued: Vec<(NeedId, TaskCall)>,
+    /// The tasks that were started.
+    under_way: BTreeMap<NeedId, TaskId>,
+    /// Tasks that are done, and whose durable steps are not needed once that is stored.
+    forgettable: Vec<TaskId>,
+}
+
+/// The rows of the thread.
+struct Stored {
+    slots: Slots,
+    room: Room,
+    /// The rows at the beginning, until the history has the thread.
+    base: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -196,7 +204,7 @@ impl Steps<'_> {
             let mut goes_on = false;
             for need in needs {
                 match need.kind {
-                    NeedKind::Task(call) => self.queued.push((need.id, *call)),
+                    NeedKind::Task(call) => self.tasks.queued.push((need.id, *call)),
                     NeedKind::Timer(time) => self.waits.sleep(need.id, time),
                     NeedKind::Withdrawn => self.withdraw(need.id).await,
                     NeedKind::Store(change) => {
@@ -216,7 +224,7 @@ impl Steps<'_> {
     /// Whether the call is to go on in another invocation. That one begins with an empty journal.
     fn has_made_its_share(&self) -> bool {
         let steps = self.run.steps();
-        self.share.is_some_and(|share| steps >= share) || self.room.is_journal_full() && steps > 0
+        self.share.is_some_and(|share| steps >= share) || self.stored.room.is_journal_full() && steps > 0
     }
 
     fn drain(&mut self, why: Drain) {
@@ -227,7 +235,7 @@ impl Steps<'_> {
     fn post_events(&mut self) {
         let events = self.run.take_events();
         if let Some(posts) = &self.posts {
-            posts.of_loop(self.invocation, events);
+            posts.of_loop(self.caller.invocation, events);
         }
     }
 
@@ -239,7 +247,7 @@ impl Steps<'_> {
     }
 
     async fn withdraw(&mut self, need: NeedId) {
-        self.queued.retain(|(queued, _)| *queued != need);
+        self.tasks.queued.retain(|(queued, _)| *queued != need);
         self.waits.withdraw(need).await;
     }
 
@@ -263,16 +271,16 @@ impl Steps<'_> {
         need: NeedId,
         end: Result<Bytes, TerminalError>,
     ) -> Result<Reply, HandlerError> {
-        let task = self.under_way.remove(&need);
-        self.room.journal(end.as_ref().map_or(0, Bytes::len));
+        let task = self.tasks.under_way.remove(&need);
+        self.stored.room.journal(end.as_ref().map_or(0, Bytes::len));
         let payload = match end {
             Ok(payload) => payload,
             Err(error) => return Ok(Reply::HostFailed(error.message().to_owned())),
         };
-        let label = self.hosted.label(Part::TaskEnd, self.thread);
+        let label = self.hosted.label(Part::TaskEnd, self.caller.thread);
         Ok(match self.hosted.wire.receive(label, payload).await.map_err(of_wire)?.0 {
             TaskEnd::Reply(reply) => {
-                self.forgettable.extend(task.filter(|_| reply.is_done() && reply.durable_steps() > 0));
+                self.tasks.forgettable.extend(task.filter(|_| reply.is_done() && reply.durable_steps() > 0));
                 Reply::Task(reply)
             }
             TaskEnd::Failed(problem) => Reply::HostFailed(problem),
@@ -284,11 +292,11 @@ impl Steps<'_> {
 impl Steps<'_> {
     /// Starts the tasks that the loop has asked for. Returns whether one of them has ended.
     async fn start_tasks(&mut self) -> Result<bool, HandlerError> {
-        if self.hosted.parts.is_cancelled() && !self.queued.is_empty() {
+        if self.hosted.parts.is_cancelled() && !self.tasks.queued.is_empty() {
             return Err("this worker is about to stop: another one goes on here".into());
         }
-        let queued = std::mem::take(&mut self.queued);
-        self.under_way.extend(queued.iter().map(|(need, call)| (*need, call.task)));
+        let queued = std::mem::take(&mut self.tasks.queued);
+        self.tasks.under_way.extend(queued.iter().map(|(need, call)| (*need, call.task)));
         match <[_; 1]>::try_from(queued) {
             // A step in this process blocks the invocation, so that nothing else could end meanwhile.
             Ok([(need, call)]) if !call.remote && self.waits.is_empty() => match self.is_cancelled().await? {
@@ -302,7 +310,8 @@ impl Steps<'_> {
 
     async fn run_alone(&mut self, need: NeedId, call: TaskCall) -> Result<bool, HandlerError> {
         let name = call.node.clone();
-        let (hosted, key, thread, info) = (self.hosted, self.key, self.thread, self.info.clone());
+        let (hosted, key, thread, info) =
+            (self.hosted, self.caller.key, self.caller.thread, self.caller.info.clone());
         let step = self.ctx.run(move || run_here(hosted, key, thread, info, call, MOST_INLINE)).name(name);
         match step.await {
             Err(error) if is_cancel(&error) => self.run.cancel(),
@@ -341,14 +350,15 @@ impl Steps<'_> {
         for (need, mut call) in queued {
             match self.state_for(&mut call, copies, &mut states).await {
                 Ok(state) => {
-                    let message = TaskMessage { call, state, about: self.info.clone(), room: room as u64 };
-                    let label = self.hosted.label(Part::Task, self.thread);
-                    let payload = self.hosted.wire.within(room).send(self.key, label, &message).await;
+                    let message =
+                        TaskMessage { call, state, about: self.caller.info.clone(), room: room as u64 };
+                    let label = self.hosted.label(Part::Task, self.caller.thread);
+                    let payload = self.hosted.wire.within(room).send(self.caller.key, label, &message).await;
                     match payload {
                         Ok(payload) => {
-                            self.room.journal(payload.len());
+                            self.stored.room.journal(payload.len());
                             let target = RequestTarget::service(self.hosted.tasks(), "run");
-                            self.waits.call(need, target, tasks::join(self.thread, &payload));
+                            self.waits.call(need, target, tasks::join(self.caller.thread, &payload));
                         }
                         Err(error) => failed |= self.unsent(need, error)?,
                     }
@@ -391,8 +401,8 @@ impl Steps<'_> {
         if let Some(known) = states.get(&hash) {
             return Ok(Some(known.clone()));
         }
-        let label = self.hosted.label(Part::State, self.thread);
-        let payload = self.hosted.wire.write(self.key, label, state.to_vec()).await?.to_vec();
+        let label = self.hosted.label(Part::State, self.caller.thread);
+        let payload = self.hosted.wire.write(self.caller.key, label, state.to_vec()).await?.to_vec();
         states.insert(hash, payload.clone());
         Ok(Some(payload))
     }
@@ -404,14 +414,14 @@ impl Steps<'_> {
     async fn store(&mut self, change: StoreChange) -> Result<Result<(), StoreError>, HandlerError> {
         let mut payloads = Vec::with_capacity(change.set.len());
         for key in &change.clear {
-            self.room.clear(key);
+            self.stored.room.clear(key);
         }
         for (key, row) in change.set {
-            let label = self.hosted.label(Part::Row, self.thread).of_key(&key);
-            let wire = self.hosted.wire.within(self.room.for_row(&key, self.hosted.saver.is_some()));
-            match wire.write(self.key, label, row).await {
+            let label = self.hosted.label(Part::Row, self.caller.thread).of_key(&key);
+            let wire = self.hosted.wire.within(self.stored.room.for_row(&key, self.hosted.saver.is_some()));
+            match wire.write(self.caller.key, label, row).await {
                 Ok(payload) => {
-                    self.room.set(&key, payload.len());
+                    self.stored.room.set(&key, payload.len());
                     payloads.push((key, payload));
                 }
                 Err(error) if error.code() == Code::Encode => {
@@ -421,13 +431,13 @@ impl Steps<'_> {
             }
         }
         // A change is stored as a whole, or not at all.
-        for (key, value) in self.slots.change(payloads, &change.clear) {
+        for (key, value) in self.stored.slots.change(payloads, &change.clear) {
             match value {
                 Some(value) => self.ctx.set(&key, value),
                 None => self.ctx.clear(&key),
             }
         }
-        let forgettable = std::mem::take(&mut self.forgettable);
+        let forgettable = std::mem::take(&mut self.tasks.forgettable);
         match (change.commit, &self.hosted.saver) {
             (None, _) if forgettable.is_empty() => Ok(Ok(())),
             (_, None) => Ok(Ok(())),
@@ -442,7 +452,7 @@ impl Steps<'_> {
         commit: Option<&Commit>,
         forgettable: &[TaskId],
     ) -> Result<Result<(), StoreError>, HandlerError> {
-        let base = std::mem::take(&mut self.base);
+        let base = std::mem::take(&mut self.stored.base);
         let base = &base;
         loop {
             let stored = self.ctx.run(move || async move {

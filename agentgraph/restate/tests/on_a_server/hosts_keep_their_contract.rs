@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use agentgraph::BoxError;
-use agentgraph::host::conformance::{self, Ability, HostUnderTest, Notes};
 use agentgraph::host::{RunCall, RunEnd, ThreadState};
+use agentgraph_host_conformance::{self as conformance, Ability, HostUnderTest, Notes};
 use agentgraph_restate::{RemoteThreads, RestateClient};
 
 use crate::common::server::{self, Server, fresh_folder};

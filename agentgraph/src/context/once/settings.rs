@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::running::StepReporter;
 use super::{DurableStep, begin};
-use crate::context::Ctx;
+use crate::context::{Ctx, is_final};
 use crate::error::BoxError;
 use crate::policy::{RetryPolicy, in_time};
 use crate::record::once::{OnceCall, OnceKey};
@@ -131,7 +131,7 @@ async fn attempts<T, F: Future<Output = Result<T, BoxError>>>(
         let attempt = reporter.attempt();
         let waits = reporter.shared.control.is_closed(reporter.request.index);
         let mut retry = policies.iter().filter(|_| !waits);
-        let Some(policy) = retry.find(|policy| policy.retries(attempt, &error)) else {
+        let Some(policy) = retry.find(|policy| policy.retries(attempt, &error) && !is_final(&error)) else {
             return Err(error);
         };
         reporter.report(StepEvent::Failed(error.to_string()));

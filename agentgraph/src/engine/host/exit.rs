@@ -7,8 +7,9 @@ use std::any::{Any, type_name};
 use std::sync::Arc;
 
 use crate::engine::stored::StoredStep;
+use crate::erased::NodeResult;
 use crate::error::{Code, Error, OwnError};
-use crate::node::{Command, NodeResult, Step};
+use crate::node::{Command, Step};
 use crate::record::codec::Codec;
 use crate::state::State;
 use crate::step::{EncodeParent, ToParent};

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use serde_json::Value;
 
 use super::exit::{arrived, leaving};
+use crate::context::host::{EncodedState, Host, Reply, TaskCall, TaskDetails, TaskNames, TaskReply};
 use crate::context::{Interrupted, RunShared, TaskRequest, Units, VisibleEdits};
 use crate::engine::stored::{StoredStep, from_bytes};
+use crate::erased::{NodeFuture, NodeResult};
 use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::Task;
 use crate::failure::{Failure, FarError};
 use crate::graph::Discipline;
 use crate::graph::run_graph::RunGraph;
-use crate::node::host::{Blob, EncodedState, Host, Reply, TaskCall, TaskDetails, TaskNames, TaskReply};
-use crate::node::{NodeFuture, NodeResult};
+use crate::record::blob::Blob;
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::session::{SessionChange, StoredSessions};

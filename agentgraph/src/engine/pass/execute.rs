@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::attempt::{CatchPanic, call_with_policies, guarded, invoke, invoke_in_span};
 use crate::context::TaskRequest;
 use crate::dependency::deps::{Deps, HeldOutput, Slot};
 use crate::dependency::node::{CallKind, begin};
@@ -10,12 +11,11 @@ use crate::dependency::wiring::WiredNode;
 use crate::dependency::{Output, PassInput};
 use crate::engine::pass::{Pass, outputs, outputs_mut};
 use crate::engine::running_tasks::RunningTask;
+use crate::erased::NodeFuture;
 use crate::error::{BoxError, Error};
 use crate::event::EventKind;
 use crate::extract::Task;
-use crate::node::NodeFuture;
 use crate::panic::NodePanic;
-use crate::policy::{CatchPanic, call_with_policies, guarded, invoke, invoke_in_span};
 use crate::typed::AnyState;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {

@@ -3,6 +3,7 @@
 
 use std::task::Context;
 
+use crate::attempt::{CatchPanic, guarded};
 use crate::context::TaskRequest;
 use crate::engine::Loop;
 use crate::engine::actors::{Handover, handled};
@@ -13,10 +14,9 @@ use crate::engine::once::or_unstored;
 use crate::engine::step_results::SuperstepLedger;
 use crate::engine::superstep::Executed;
 use crate::engine::task_output::TaskOutput;
+use crate::erased::{NodeResult, Started};
 use crate::error::Error;
 use crate::extract::Task;
-use crate::node::{NodeResult, Started};
-use crate::policy::{CatchPanic, guarded};
 use crate::step::Step;
 use crate::typed::AnyState;
 

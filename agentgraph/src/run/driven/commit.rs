@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::image::write_base;
-use crate::node::host::Blob;
+use crate::record::blob::Blob;
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, PendingWrite, Place, Put, PutWrites, RowKind, StoreCode, StoreError, TaskId,
 };

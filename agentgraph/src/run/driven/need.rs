@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::commit::Commit;
-use crate::node::host::{TaskCall, TaskReply};
+use crate::context::host::{TaskCall, TaskReply};
 use agentgraph_checkpoint::StoreError;
 
 /// The number of a need in its run, counted from 1 in the order in which the run asks.

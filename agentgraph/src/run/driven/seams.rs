@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::desk::Desk;
 use super::need::{NeedKind, Reply};
+use crate::context::host::{Host, TaskCall, TaskReply};
 use crate::error::BoxError;
-use crate::node::host::{Host, TaskCall, TaskReply};
 use agentgraph_checkpoint::RunId;
 use agentgraph_checkpoint::services::Services;
 

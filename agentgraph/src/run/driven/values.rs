@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error};
-use crate::node::host::Blob;
+use crate::record::blob::Blob;
 use crate::state::StoredState;
 use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::DeltaWriter;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use agentgraph::checkpoint::TaskId;
 use agentgraph::checkpoint::{
-    Catalog, Leases, ListQuery, PendingWrite, Place, Put, PutWrites, Row, StoreError, Tail, Upkeep, Usage,
-    Waiting, WaitingQuery, stale,
+    Catalog, Leases, PendingWrite, Place, PutWrites, StoreError, Upkeep, Waiting, WaitingQuery, delegate,
+    stale,
 };
 use agentgraph::prelude::*;
-use agentgraph::{CheckpointId, Checkpointer, Code, Interrupt, InterruptId};
+use agentgraph::{Checkpointer, Code, Interrupt, InterruptId};
 
 use super::savers;
 use super::talk::{Talk, TalkUpdate, asks, family, said};
@@ -48,34 +48,6 @@ struct Unreadable {
 
 #[async_trait::async_trait]
 impl Checkpointer for Unreadable {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.inner.get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.inner.row(place, id).await
-    }
-
-    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
-        self.inner.put(put).await
-    }
-
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        self.inner.put_writes(put).await
-    }
-
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.inner.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
     fn outlives_its_process(&self) -> bool {
         true
     }
@@ -95,6 +67,8 @@ impl Checkpointer for Unreadable {
     fn upkeep(&self) -> Option<&dyn Upkeep> {
         None
     }
+
+    delegate!(self => &self.inner; get, row, put, put_writes, list, threads, delete_thread);
 }
 
 #[async_trait::async_trait]
@@ -107,17 +81,7 @@ impl Catalog for Unreadable {
         }
     }
 
-    async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        self.inner.namespaces(thread).await
-    }
-
-    async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
-        self.inner.branches(place).await
-    }
-
-    async fn usage(&self) -> Result<Usage, StoreError> {
-        self.inner.usage().await
-    }
+    delegate!(self => &self.inner; namespaces, branches, usage);
 }
 
 #[tokio::test]

@@ -13,33 +13,48 @@ use super::GaiaAgent;
 use super::journal::Journal;
 use super::prompt::PromptChoice;
 use super::shortcuts::Shortcuts;
-use super::state::Solving;
 use crate::cache::AnswerCache;
 use crate::log::{Log, Secrets};
 use crate::net::{Guard, Http};
 use crate::python::PythonSettings;
 use crate::settings::{Addresses, Settings};
+use crate::solving::Solving;
 use crate::tools::{Services, offered};
 
 /// The settings of a [`GaiaAgent`]. One field per setting.
 #[must_use = "nothing is made until `build()`"]
 pub struct GaiaAgentBuilder {
-    model: Arc<dyn ChatModel>,
-    fallback: Option<Arc<dyn ChatModel>>,
-    media: Option<Arc<dyn ChatModel>>,
+    models: Models,
     settings: Settings,
     prompts: PromptChoice,
     patterns: bool,
     cache: Option<AnswerCache>,
     log: Log,
-    addresses: Option<Addresses>,
-    are_local: bool,
-    tavily_key: Option<SecretString>,
-    guard: Guard,
+    reach: Reach,
     python: Option<PythonSettings>,
     folder: PathBuf,
     current: Option<PathBuf>,
     saver: Option<Box<dyn FnOnce(Compiled) -> Compiled + Send>>,
+    times: Times,
+}
+
+/// The models that are asked.
+struct Models {
+    main: Arc<dyn ChatModel>,
+    fallback: Option<Arc<dyn ChatModel>>,
+    media: Option<Arc<dyn ChatModel>>,
+}
+
+/// What tools reach outside of this process.
+struct Reach {
+    addresses: Option<Addresses>,
+    are_local: bool,
+    guard: Guard,
+    tavily_key: Option<SecretString>,
+}
+
+/// Time, and the waits between attempts.
+struct Times {
     clock: Arc<dyn Clock>,
     backoff: Backoff,
     now: fn() -> SystemTime,
@@ -69,42 +84,39 @@ impl std::fmt::Debug for BuildError {
 impl GaiaAgentBuilder {
     pub(super) fn new(model: Arc<dyn ChatModel>) -> Self {
         GaiaAgentBuilder {
-            model,
-            fallback: None,
-            media: None,
+            models: Models { main: model, fallback: None, media: None },
             settings: Settings::default(),
             prompts: PromptChoice::default(),
             patterns: false,
             cache: None,
             log: Log::off(Secrets::default()),
-            addresses: None,
-            are_local: false,
-            tavily_key: None,
-            guard: Guard::new(),
+            reach: Reach { addresses: None, are_local: false, guard: Guard::new(), tavily_key: None },
             python: None,
             folder: PathBuf::from("."),
             current: None,
             saver: None,
-            clock: Arc::new(SystemClock),
-            backoff: Backoff {
-                first: std::time::Duration::from_secs(1),
-                longest: std::time::Duration::from_secs(60),
-                // Many questions that are refused together do not come back together.
-                jitter: 1.0,
+            times: Times {
+                clock: Arc::new(SystemClock),
+                backoff: Backoff {
+                    first: std::time::Duration::from_secs(1),
+                    longest: std::time::Duration::from_secs(60),
+                    // Many questions that are refused together do not come back together.
+                    jitter: 1.0,
+                },
+                now: SystemTime::now,
             },
-            now: SystemTime::now,
         }
     }
 
     /// Sets the model that is asked when the first fails.
     pub fn fallback(mut self, model: Arc<dyn ChatModel>) -> Self {
-        self.fallback = Some(model);
+        self.models.fallback = Some(model);
         self
     }
 
     /// Sets the model that sees and hears. Without it, the tools for media are not offered.
     pub fn media(mut self, model: Arc<dyn ChatModel>) -> Self {
-        self.media = Some(model);
+        self.models.media = Some(model);
         self
     }
 
@@ -142,19 +154,19 @@ impl GaiaAgentBuilder {
     /// Sets the addresses of the services that tools use. `are_local` is for a server on this machine, which
     /// no proxy knows.
     pub fn addresses(mut self, addresses: Addresses, are_local: bool) -> Self {
-        (self.addresses, self.are_local) = (Some(addresses), are_local);
+        (self.reach.addresses, self.reach.are_local) = (Some(addresses), are_local);
         self
     }
 
     /// Sets the key of Tavily. Without it, its tool is not offered.
     pub fn tavily_key(mut self, key: SecretString) -> Self {
-        self.tavily_key = Some(key);
+        self.reach.tavily_key = Some(key);
         self
     }
 
     /// Sets what may be downloaded.
     pub fn guard(mut self, guard: Guard) -> Self {
-        self.guard = guard;
+        self.reach.guard = guard;
         self
     }
 
@@ -184,13 +196,13 @@ impl GaiaAgentBuilder {
 
     /// Sets the clock of the retries, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+        self.times.clock = clock;
         self
     }
 
     /// Sets the waits before retries.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
+        self.times.backoff = backoff;
         self
     }
 
@@ -200,25 +212,27 @@ impl GaiaAgentBuilder {
     /// If a setting cannot be used.
     pub fn build(self) -> Result<GaiaAgent, BuildError> {
         let config = |why: String| BuildError::Config(why);
-        let addresses = match self.addresses {
+        let addresses = match self.reach.addresses {
             Some(addresses) => addresses,
             None => Addresses::public_except(|_| None).map_err(config)?,
         };
         let services = Arc::new(Services {
-            http: Http::new(self.are_local).map_err(|error| config(error.to_string()))?,
-            guard: self.guard,
+            http: Http::new(self.reach.are_local).map_err(|error| config(error.to_string()))?,
+            guard: self.reach.guard,
             addresses,
-            tavily_key: self.tavily_key,
-            media: self.media,
+            tavily_key: self.reach.tavily_key,
+            media: self.models.media,
             python: self.python,
         });
         let mut request = ChatRequest::default();
         request.temperature = self.settings.temperature;
-        let model = self.model.info().to_string();
-        let retry =
-            ModelRetry::new().max_retries(self.settings.max_retries).backoff(self.backoff).clock(self.clock);
+        let model = self.models.main.info().to_string();
+        let retry = ModelRetry::new()
+            .max_retries(self.settings.max_retries)
+            .backoff(self.times.backoff)
+            .clock(self.times.clock);
         // Each model is retried before the next is asked, and the log has each attempt.
-        let agent = Agent::new(self.model)
+        let agent = Agent::new(self.models.main)
             .name("gaia")
             .state::<Solving>()
             .settings(request)
@@ -229,7 +243,7 @@ impl GaiaAgentBuilder {
                 patterns: self.patterns,
                 log: self.log.clone(),
             })
-            .middleware(ModelFallback::new(self.fallback))
+            .middleware(ModelFallback::new(self.models.fallback))
             .middleware(retry)
             .middleware(RefusedSettings::new())
             .middleware(Journal(self.log.clone()))
@@ -247,7 +261,7 @@ impl GaiaAgentBuilder {
             log: self.log,
             current: self.current,
             downloads: Path::new(&self.folder).join("downloads"),
-            now: self.now,
+            now: self.times.now,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! [`Prompt`]: the instructions to the model.
 
-use super::task::{Attachment, Task, hash};
+use crate::task::{Attachment, Task, hash};
 
 const A: &str = "You answer questions of a benchmark that compares answers exactly. Work step by step, and use the tools for \
 everything that you cannot be sure of: arithmetic, facts, files, pages, recordings. Several tools may be called at once. If a tool fails, \

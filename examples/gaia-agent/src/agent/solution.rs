@@ -10,8 +10,8 @@ use agentgraph_llm::{AgentAnswer, Message, Role, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::shortcuts::{CACHE, PATTERN};
-use super::state::Solving;
 use crate::answer::{UNKNOWN, clean, last_clean};
+use crate::solving::Solving;
 
 /// The answer of a question.
 #[derive(Clone, Debug, PartialEq)]

@@ -51,7 +51,7 @@ impl Source {
 
 pub(super) fn client(config: &Config, address: &str) -> Result<EvaluationClient, Failure> {
     let client = EvaluationClient::new(address)?;
-    Ok(match &config.hf_token {
+    Ok(match &config.keys.hugging_face {
         Some(token) => client.token(token.clone()),
         None => client,
     })
@@ -108,8 +108,8 @@ fn submitter(config: &Config, options: &RunOptions) -> Result<Option<(String, St
         return Ok(None);
     }
     let missing = |flag: &str| Failure::Usage(format!("--submit needs {flag}"));
-    let username = options.username.clone().or_else(|| config.username.clone());
-    let code = options.agent_code.clone().or_else(|| config.agent_code.clone());
+    let username = options.username.clone().or_else(|| config.submitter.username.clone());
+    let code = options.agent_code.clone().or_else(|| config.submitter.agent_code.clone());
     Ok(Some((username.ok_or_else(|| missing("--username"))?, code.ok_or_else(|| missing("--agent-code"))?)))
 }
 
@@ -140,7 +140,7 @@ async fn begin_or_go_on(
         level: options.level,
         model: config.model_name(),
         prompts: config.prompts_name.clone(),
-        python: config.python,
+        python: config.tools.python,
     };
     let book = runs(config);
     if !options.new
@@ -236,7 +236,7 @@ fn conclude(config: &Config, setup: &Setup, run: &Run, end: &RunEnd, screen: Scr
     let is_code = |question: &&Question| question.file_name.ends_with(".py");
     let code: Vec<_> =
         run.questions.iter().filter(is_code).map(|question| question.task_id.as_str()).collect();
-    if !config.python && !code.is_empty() {
+    if !config.tools.python && !code.is_empty() {
         screen.line(&format!("Python code is not run ({}): --allow-python allows it.", code.join(", ")));
     }
     if let Some(path) = setup.log.path() {

@@ -43,11 +43,11 @@ impl Setup {
         evaluation: Option<&EvaluationClient>,
         screen: Screen,
     ) -> Result<Self, Failure> {
-        let is_embedded = is_embedded || config.model.is_none();
+        let is_embedded = is_embedded || config.models.main.is_none();
         let server = if is_embedded { Some(WorldServer::start(World::new()).await?) } else { None };
         let builder = builder(config).await?;
         let log = log(config)?;
-        let mut guard = Guard::new().hosts(config.download_hosts.clone());
+        let mut guard = Guard::new().hosts(config.tools.download_hosts.clone());
         let embedded = server.as_ref().map(WorldServer::url).map(EvaluationClient::new).transpose()?;
         if let Some(client) = evaluation.or(embedded.as_ref()) {
             guard = guard.trusted(client.base().clone());
@@ -68,14 +68,14 @@ impl Setup {
         if config.settings.use_cache {
             builder = builder.cache(cache(config));
         }
-        if config.python {
+        if config.tools.python {
             let python = PythonSettings::new(config.data_dir.join("python"));
             if let Some(warning) = python.sandbox().await.warning() {
                 screen.note(warning);
             }
             builder = builder.python(python);
         }
-        if config.model.is_none() {
+        if config.models.main.is_none() {
             screen.note(gaia_agent::offline::INTRODUCTION);
         }
         Ok(Setup { agent: builder.build()?, log, server })
@@ -92,7 +92,7 @@ async fn builder(config: &Config) -> Result<GaiaAgentBuilder, Failure> {
     let threads = config.data_dir.join("threads.db");
     keep_private(&threads);
     let saver = SqliteSaver::open(&threads).await?;
-    let builder = match &config.model {
+    let builder = match &config.models.main {
         None => GaiaAgent::builder(OfflineModel::new()),
         Some(model) => GaiaAgent::builder(real(model)?),
     };
@@ -103,18 +103,18 @@ async fn builder(config: &Config) -> Result<GaiaAgentBuilder, Failure> {
         .folder(&config.data_dir)
         .current_folder(&config.work_dir)
         .checkpointer(saver);
-    if let Some(fallback) = &config.fallback {
+    if let Some(fallback) = &config.models.fallback {
         builder = builder.fallback(real(fallback)?);
     }
     Ok(builder)
 }
 
 fn real_services(mut builder: GaiaAgentBuilder, config: &Config) -> Result<GaiaAgentBuilder, Failure> {
-    builder = builder.addresses(config.addresses.clone(), false);
-    if let Some(key) = &config.tavily_key {
+    builder = builder.addresses(config.tools.addresses.clone(), false);
+    if let Some(key) = &config.keys.tavily {
         builder = builder.tavily_key(key.clone());
     }
-    if let Some(media) = &config.media {
+    if let Some(media) = &config.models.media {
         // Its calls have no middleware, so its own client retries.
         builder = builder.media(named(media).build()?);
     }
@@ -140,13 +140,13 @@ fn named(model: &ModelConfig) -> agentgraph_llm::NamedModel {
 /// The cache of the settings.
 pub(super) fn cache(config: &Config) -> AnswerCache {
     let mut cache = AnswerCache::new(&config.settings.cache_file);
-    if let Some(lifetime) = config.cache_lifetime {
+    if let Some(lifetime) = config.cache.lifetime {
         cache = cache.lifetime(lifetime);
     }
-    if let Some(entries) = config.cache_entries {
+    if let Some(entries) = config.cache.entries {
         cache = cache.max_entries(entries);
     }
-    if let Some(from) = config.fuzzy {
+    if let Some(from) = config.cache.fuzzy {
         cache = cache.fuzzy(from);
     }
     cache

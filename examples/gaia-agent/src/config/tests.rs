@@ -47,7 +47,12 @@ fn the_defaults_are_those_of_the_document() {
     assert_eq!((settings.log_to_file, settings.use_cache), (true, true));
     assert_eq!((settings.recursion_limit, settings.max_retries, settings.temperature), (50, 5, Some(0.0)));
     assert_eq!(settings.cache_file, config.data_dir.join("agent_cache.json"));
-    assert!(config.model.is_none() && config.fallback.is_none() && !config.python && config.fuzzy.is_none());
+    assert!(
+        config.models.main.is_none()
+            && config.models.fallback.is_none()
+            && !config.tools.python
+            && config.cache.fuzzy.is_none()
+    );
 }
 
 #[test]
@@ -56,10 +61,10 @@ fn with_a_key_the_models_are_those_of_the_document() {
         .collect(&[], &[("OPENAI_API_KEY", "k-123456"), ("GEMINI_API_KEY", "g-123456")])
         .unwrap();
     assert_eq!(config.model_name(), "openai:gpt-4o");
-    assert_eq!(config.fallback.unwrap().name.to_string(), "openai:gpt-4o-mini");
-    assert_eq!(config.media.unwrap().name.provider, Provider::Gemini);
+    assert_eq!(config.models.fallback.unwrap().name.to_string(), "openai:gpt-4o-mini");
+    assert_eq!(config.models.media.unwrap().name.provider, Provider::Gemini);
     let config = Folder::new().collect(&["--model", "offline"], &[("OPENAI_API_KEY", "k-123456")]).unwrap();
-    assert!(config.model.is_none() && config.fallback.is_none());
+    assert!(config.models.main.is_none() && config.models.fallback.is_none());
 }
 
 #[test]
@@ -74,11 +79,11 @@ fn flags_precede_variables_those_dot_env_and_that_the_file() {
     let config = folder.collect(&[], &[]).unwrap();
     assert_eq!((config.model_name().as_str(), config.settings.max_retries), ("ollama:dotenv", 1));
     assert_eq!((config.settings.recursion_limit, config.settings.temperature), (7, None));
-    assert_eq!(config.tavily_key.unwrap().expose_secret(), "tvly-of-file");
+    assert_eq!(config.keys.tavily.unwrap().expose_secret(), "tvly-of-file");
     let variables = [("GAIA_AGENT_MODEL", "ollama:variable"), ("TAVILY_API_KEY", "tvly-of-process")];
     let config = folder.collect(&[], &variables).unwrap();
     assert_eq!(config.model_name(), "ollama:variable");
-    assert_eq!(config.tavily_key.unwrap().expose_secret(), "tvly-of-process");
+    assert_eq!(config.keys.tavily.unwrap().expose_secret(), "tvly-of-process");
     let config = folder.collect(&["--model", "ollama:flag", "--max-retries", "0"], &variables).unwrap();
     assert_eq!((config.model_name().as_str(), config.settings.max_retries), ("ollama:flag", 0));
 }

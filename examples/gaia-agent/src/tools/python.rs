@@ -4,8 +4,8 @@ use agentgraph::{CallContext, Snapshot};
 use agentgraph_llm::{Message, ToolError, tool};
 
 use super::desk::Desk;
-use crate::agent::Solving;
 use crate::python::Ran;
+use crate::solving::Solving;
 
 /// The longest file that is run.
 const LONGEST: u64 = 1 << 20;

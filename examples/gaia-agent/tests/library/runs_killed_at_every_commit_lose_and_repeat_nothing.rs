@@ -12,10 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
 
-use agentgraph::checkpoint::{
-    Catalog, CheckpointId, Checkpointer, Leases, ListQuery, Place, Put, PutWrites, Row, StoreError, Tail,
-    Upkeep,
-};
+use agentgraph::checkpoint::{Checkpointer, Put, StoreError, delegate};
 use agentgraph::{MemorySaver, SqliteSaver};
 use agentgraph_llm::{
     Block, ChatRequest, ChatResponse, Message, Reply, Role, ScriptedModel, StopReason, ToolUse,
@@ -58,14 +55,6 @@ fn die() {
 
 #[async_trait::async_trait]
 impl<C: Checkpointer> Checkpointer for Deadly<C> {
-    async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        self.saver.get(place, at).await
-    }
-
-    async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        self.saver.row(place, id).await
-    }
-
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         let is_last = self.is_last();
         if is_last && self.is_before {
@@ -78,41 +67,8 @@ impl<C: Checkpointer> Checkpointer for Deadly<C> {
         stored
     }
 
-    async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        self.saver.put_writes(put).await
-    }
-
-    async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        self.saver.list(place, query).await
-    }
-
-    async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        self.saver.threads().await
-    }
-
-    async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.saver.delete_thread(thread).await
-    }
-
-    fn outlives_its_process(&self) -> bool {
-        self.saver.outlives_its_process()
-    }
-
-    fn keeps_secrets(&self) -> bool {
-        self.saver.keeps_secrets()
-    }
-
-    fn leases(&self) -> Option<&dyn Leases> {
-        self.saver.leases()
-    }
-
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        self.saver.catalog()
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.saver.upkeep()
-    }
+    delegate!(self => &self.saver; get, row, put_writes, list, threads, delete_thread, outlives_its_process);
+    delegate!(self => &self.saver; keeps_secrets, leases, catalog, upkeep);
 }
 
 /// How a child is killed.

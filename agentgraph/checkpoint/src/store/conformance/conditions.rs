@@ -2,21 +2,15 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt;
-
-use super::{Clause, Trial, same, space, told};
+use super::{Clause, Trial, listed_clauses, same, space, told};
 use crate::error::{StoreCode, StoreError};
 use crate::store::StoreExt;
 
-pub(super) const CLAUSES: &[Clause] = &[
-    Clause::new("a put `if_absent` is made only if there is no item", |trial| if_absent(trial).boxed()),
-    Clause::new("a put `if_version` is made only if the item has the version", |trial| {
-        if_version(trial).boxed()
-    }),
-    Clause::new("a delete `if_version` is made only if the item has the version", |trial| {
-        deletes(trial).boxed()
-    }),
-    Clause::new("an item whose time has ended is absent for conditions", |trial| ended(trial).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "a put `if_absent` is made only if there is no item": if_absent,
+    "a put `if_version` is made only if the item has the version": if_version,
+    "a delete `if_version` is made only if the item has the version": deletes,
+    "an item whose time has ended is absent for conditions": ended,
 ];
 
 fn is_conflict<T>(outcome: Result<T, StoreError>) -> Result<(), String> {

@@ -3,18 +3,17 @@
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::{Clause, Trial, same, space, told};
+use super::{Clause, Trial, listed_clauses, same, space, told};
 use crate::error::{StoreCode, StoreError};
 use crate::store::{Change, Store, StoreExt};
 
-pub(super) const CLAUSES: &[Clause] = &[
-    Clause::new("of many puts `if_absent` at once, one is made", |trial| one_wins(trial).boxed()),
-    Clause::new("counting with `if_version` at once loses nothing", |trial| counting(trial).boxed()),
-    Clause::new("a change that is dropped is made as a whole or not at all", |trial| dropped(trial).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "of many puts `if_absent` at once, one is made": one_wins,
+    "counting with `if_version` at once loses nothing": counting,
+    "a change that is dropped is made as a whole or not at all": dropped,
 ];
 
 async fn one_wins(Trial { store, .. }: Trial) -> Result<(), String> {

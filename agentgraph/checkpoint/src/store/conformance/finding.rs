@@ -1,22 +1,19 @@
 //! Clauses: what a search finds, and in which order.
 
-use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Clause, Trial, keys, same, space, told};
+use super::{Clause, Trial, keys, listed_clauses, same, space, told};
 use crate::error::StoreCode;
 use crate::store::{Filter, Namespace, SearchQuery, Store, StoreExt};
 
-pub(super) const CLAUSES: &[Clause] = &[
-    Clause::new("a search shows the items that were stored last first", |trial| newest_first(trial).boxed()),
-    Clause::new("a search obeys `limit` and `offset`", |trial| pages(trial).boxed()),
-    Clause::new("a search obeys `before`", |trial| before(trial).boxed()),
-    Clause::new("a search obeys `limit` and `offset` after its filter", |trial| {
-        filtered_pages(trial).boxed()
-    }),
-    Clause::new("a filter finds exactly the values that it matches", |trial| filters(trial).boxed()),
-    Clause::new("a filter that is not valid is refused", |trial| invalid(trial).boxed()),
-    Clause::new("a limit that is too high is refused", |trial| too_many(trial).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "a search shows the items that were stored last first": newest_first,
+    "a search obeys `limit` and `offset`": pages,
+    "a search obeys `before`": before,
+    "a search obeys `limit` and `offset` after its filter": filtered_pages,
+    "a filter finds exactly the values that it matches": filters,
+    "a filter that is not valid is refused": invalid,
+    "a limit that is too high is refused": too_many,
 ];
 
 async fn newest_first(Trial { store, .. }: Trial) -> Result<(), String> {

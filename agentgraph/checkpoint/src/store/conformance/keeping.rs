@@ -2,28 +2,23 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Clause, Trial, keys, same, space, told};
+use super::{Clause, Trial, keys, listed_clauses, same, space, told};
 use crate::error::StoreCode;
 use crate::services::Services;
 use crate::store::{Change, Namespace, Store, StoreExt};
 
-pub(super) const CLAUSES: &[Clause] = &[
-    Clause::new("an item is read as it was put", |trial| read_back(trial).boxed()),
-    Clause::new("an item that was never put is absent", |trial| absent(trial).boxed()),
-    Clause::new("a later put replaces the value and keeps the time of creation", |trial| {
-        replaced(trial).boxed()
-    }),
-    Clause::new("a deleted item is absent, and a delete says whether it was there", |trial| {
-        deleted(trial).boxed()
-    }),
-    Clause::new("namespaces with similar names are separate", |trial| separate(trial).boxed()),
-    Clause::new("names may have any characters", |trial| hostile(trial).boxed()),
-    Clause::new("an empty key is refused", |trial| empty_key(trial).boxed()),
-    Clause::new("changes are made all or none", |trial| all_or_none(trial).boxed()),
-    Clause::new("changes of one item are made in their order", |trial| in_order(trial).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "an item is read as it was put": read_back,
+    "an item that was never put is absent": absent,
+    "a later put replaces the value and keeps the time of creation": replaced,
+    "a deleted item is absent, and a delete says whether it was there": deleted,
+    "namespaces with similar names are separate": separate,
+    "names may have any characters": hostile,
+    "an empty key is refused": empty_key,
+    "changes are made all or none": all_or_none,
+    "changes of one item are made in their order": in_order,
 ];
 
 async fn read_back(Trial { store, clock }: Trial) -> Result<(), String> {

@@ -2,24 +2,18 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt;
-
-use super::{Clause, Trial, keys, same, space, told};
+use super::{Clause, Trial, keys, listed_clauses, same, space, told};
 use crate::services::Services;
 use crate::store::{Change, Filter, Lifetime, Namespace, Store, StoreExt};
 
-pub(super) const CLAUSES: &[Clause] = &[
-    Clause::new("an item whose time has ended is not read, found or listed", |trial| ended(trial).boxed()),
-    Clause::new("a read with `refresh` begins the time of an item anew", |trial| refreshed(trial).boxed()),
-    Clause::new("a search with `refresh` begins the times of its results anew", |trial| {
-        searched(trial).boxed()
-    }),
-    Clause::new("a read without `refresh` leaves the time of an item", |trial| left(trial).boxed()),
-    Clause::new("a sweep removes the items whose time has ended, and only those", |trial| {
-        swept(trial).boxed()
-    }),
-    Clause::new("a later put replaces the time of an item", |trial| replaced(trial).boxed()),
-    Clause::new("a copied item keeps its time of creation and its end", |trial| copied(trial).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "an item whose time has ended is not read, found or listed": ended,
+    "a read with `refresh` begins the time of an item anew": refreshed,
+    "a search with `refresh` begins the times of its results anew": searched,
+    "a read without `refresh` leaves the time of an item": left,
+    "a sweep removes the items whose time has ended, and only those": swept,
+    "a later put replaces the time of an item": replaced,
+    "a copied item keeps its time of creation and its end": copied,
 ];
 
 const SECOND: Duration = Duration::from_secs(1);

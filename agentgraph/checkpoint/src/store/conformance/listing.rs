@@ -1,15 +1,13 @@
 //! Clauses: which namespaces a list shows.
 
-use futures_util::FutureExt;
-
-use super::{Clause, Trial, same, space, told};
+use super::{Clause, Trial, listed_clauses, same, space, told};
 use crate::store::{Namespace, NamespacePattern, Store, StoreExt};
 
-pub(super) const CLAUSES: &[Clause] = &[
-    Clause::new("a list shows the namespaces that have items, in order", |trial| all(trial).boxed()),
-    Clause::new("a list obeys its prefix and its suffix", |trial| patterns(trial).boxed()),
-    Clause::new("a list cuts namespaces to `max_depth` and shows each once", |trial| depth(trial).boxed()),
-    Clause::new("a list obeys `limit` and `offset`", |trial| pages(trial).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "a list shows the namespaces that have items, in order": all,
+    "a list obeys its prefix and its suffix": patterns,
+    "a list cuts namespaces to `max_depth` and shows each once": depth,
+    "a list obeys `limit` and `offset`": pages,
 ];
 
 async fn six(store: &dyn Store) -> Result<[Namespace; 6], String> {

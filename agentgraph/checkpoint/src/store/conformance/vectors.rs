@@ -1,24 +1,19 @@
 //! Clauses: a search by text finds similar items.
 
-use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Clause, Trial, keys, same, space, told};
+use super::{Clause, Trial, keys, listed_clauses, same, space, told};
 use crate::error::StoreCode;
 use crate::store::{Change, Filter, Namespace, Store, StoreExt};
 
-pub(super) const CLAUSES: &[Clause] = &[
-    Clause::new("a search by text shows the most similar items first", |trial| ordered(trial).boxed()),
-    Clause::new("equally similar items are shown by namespace and key", |trial| ties(trial).boxed()),
-    Clause::new("an item is as similar as its most similar text", |trial| fields(trial).boxed()),
-    Clause::new("an item that was put without an index is not found by a text", |trial| {
-        unindexed(trial).boxed()
-    }),
-    Clause::new("a search by text obeys its filter, `limit`, `offset` and `before`", |trial| {
-        pages(trial).boxed()
-    }),
-    Clause::new("a later put replaces the vectors of an item", |trial| replaced(trial).boxed()),
-    Clause::new("if the embedder fails, nothing is stored", |trial| failing(trial).boxed()),
+pub(super) const CLAUSES: &[Clause] = listed_clauses![
+    "a search by text shows the most similar items first": ordered,
+    "equally similar items are shown by namespace and key": ties,
+    "an item is as similar as its most similar text": fields,
+    "an item that was put without an index is not found by a text": unindexed,
+    "a search by text obeys its filter, `limit`, `offset` and `before`": pages,
+    "a later put replaces the vectors of an item": replaced,
+    "if the embedder fails, nothing is stored": failing,
 ];
 
 async fn ordered(Trial { store, .. }: Trial) -> Result<(), String> {

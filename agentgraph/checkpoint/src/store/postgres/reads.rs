@@ -6,7 +6,6 @@ use tokio_postgres::Row;
 
 use super::changes::time;
 use super::vectors::Vectors;
-use crate::error::{StoreCode, StoreError};
 use crate::postgres::fault::Fault;
 use crate::postgres::statements::{Connection, Link, Parts, Transaction, Value};
 use crate::services::from_micros;
@@ -282,7 +281,7 @@ pub(super) async fn list(
         let mut last: Vec<u8> = Vec::new();
         for row in &rows {
             let bytes: Vec<u8> = row.try_get(0)?;
-            if !page.add(&read_namespace(&bytes)?) {
+            if !page.add(&Namespace::read(&bytes)?) {
                 return Ok(page.into_found());
             }
             last = bytes;
@@ -300,7 +299,7 @@ async fn has_root(client: &Link<impl Parts>, now: u64) -> Result<bool, Fault> {
 }
 
 fn read_item(row: &Row) -> Result<Item, Fault> {
-    let namespace = read_namespace(row.try_get(1)?)?;
+    let namespace = Namespace::read(row.try_get(1)?)?;
     let key: &[u8] = row.try_get(2)?;
     let key = std::str::from_utf8(key).map_err(|_| {
         let shown = String::from_utf8_lossy(key);
@@ -321,15 +320,6 @@ fn read_item(row: &Row) -> Result<Item, Fault> {
 
 fn read_time(row: &Row, at: usize) -> Result<SystemTime, Fault> {
     Ok(from_micros(row.try_get::<_, i64>(at)?.unsigned_abs()))
-}
-
-fn read_namespace(bytes: &[u8]) -> Result<Namespace, Fault> {
-    Ok(Namespace::from_bytes(bytes).ok_or_else(|| {
-        let shown = bytes.escape_ascii();
-        let problem =
-            format!("a stored namespace cannot be read, its bytes are \"{shown}\": restore a backup");
-        StoreError::new(StoreCode::ItemUnreadable, problem)
-    })?)
 }
 
 fn before(query: &SearchQuery) -> i64 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Row, params};
 
-use crate::error::{StoreCode, StoreError};
+use crate::error::StoreError;
 use crate::services::from_micros;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::rows::{Begin, all, execute, first, transaction};
@@ -271,7 +271,7 @@ pub(super) fn list(
     let mut statement = connection.prepare_cached(NEXT_NAMESPACES)?;
     let mut rows = statement.query(params![time(now), start, end])?;
     while let Some(row) = rows.next()? {
-        if !page.add(&read_namespace(&row.get::<_, Vec<u8>>(0)?)?) {
+        if !page.add(&Namespace::read(&row.get::<_, Vec<u8>>(0)?)?) {
             break;
         }
     }
@@ -311,7 +311,7 @@ pub(super) fn sweep(connection: &Connection, now: u64) -> Result<u64, Fault> {
 
 /// The item of a row, and the number of its vectors.
 fn read_item(row: &Row<'_>) -> Result<(Item, i64), Fault> {
-    let namespace = read_namespace(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?)?;
+    let namespace = Namespace::read(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?)?;
     let key = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
     let key = std::str::from_utf8(key).map_err(|_| {
         let shown = String::from_utf8_lossy(key);
@@ -331,15 +331,6 @@ fn read_item(row: &Row<'_>) -> Result<(Item, i64), Fault> {
         namespace,
     };
     Ok((item, row.get(7)?))
-}
-
-fn read_namespace(bytes: &[u8]) -> Result<Namespace, Fault> {
-    Ok(Namespace::from_bytes(bytes).ok_or_else(|| {
-        let shown = bytes.escape_ascii();
-        let problem =
-            format!("a stored namespace cannot be read, its bytes are \"{shown}\": restore a backup");
-        StoreError::new(StoreCode::ItemUnreadable, problem)
-    })?)
 }
 
 fn read_time(row: &Row<'_>, at: usize) -> Result<std::time::SystemTime, Fault> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::SqliteSaver;
-use agentgraph::host::conformance::{self, Notes};
+use agentgraph_host_conformance::{self as conformance, Notes};
 use agentgraph_restate::RestateWorker;
 use serde::{Deserialize, Serialize};
 
