@@ -42,6 +42,7 @@
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
 //! | [`openai`] | [`OpenAiModel`] over the Responses API, [`OpenAiChatModel`] over Chat Completions for OpenAI and every compatible server, [`OpenAiEmbedder`]; the pure codecs under them |
 //! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
+//! | [`http`], [`sse`] | the driver of all wires: a provider of your own is a codec on it |
 //! | [`named`] | [`ModelName`]: `openai:gpt-...`, for programs whose user chooses the model |
 //! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
 //! | [`json_in_text`] | the JSON in the prose of an answer |
@@ -94,7 +95,7 @@ pub mod conversation;
 pub mod embed;
 mod error;
 pub mod gemini;
-mod http;
+pub mod http;
 mod json;
 pub mod json_in_text;
 mod listening;
@@ -112,7 +113,7 @@ pub mod recording;
 pub mod retry;
 pub mod schema;
 pub mod scripted;
-mod sse;
+pub mod sse;
 pub mod telemetry;
 pub mod template;
 pub mod tool;

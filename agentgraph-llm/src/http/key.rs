@@ -40,6 +40,10 @@ pub trait KeyProvider: Send + Sync {
     /// # Errors
     /// The error ends the call, or leads to a retry if it [is retryable](Error::is_retryable).
     async fn key(&self) -> Result<SecretString>;
+
+    /// The server refused the last key (HTTP 401): a source that keeps keys forgets it. The call is tried once
+    /// more, with the key that [`key`](Self::key) then gives.
+    async fn refused(&self) {}
 }
 
 #[async_trait]
@@ -116,6 +120,13 @@ impl KeyHeader {
 
     pub(super) fn name(&self) -> &HeaderName {
         &self.name
+    }
+
+    /// Whether a call may be tried with another key than the one that was refused.
+    pub(super) async fn renew(&self) -> bool {
+        let Some(KeySource::Provider(provider)) = &self.source else { return false };
+        provider.refused().await;
+        true
     }
 
     pub(super) fn has_key(&self) -> bool {
