@@ -9,12 +9,13 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use super::events::Events;
-use super::key::{KeyHeader, SentKey};
+use super::key::KeyHeader;
 use super::{Clock, Decoder, Dialect, MAX_BODY, Policy, Timeouts, base_url, chain, retry};
 use crate::error::{Code, Error, Result};
 use crate::message::MessageIds;
 use crate::model::end::unless_empty;
 use crate::model::{ChatRequest, ChatStream, ModelInfo, TokenCount};
+use crate::sent_key::SentKey;
 use crate::telemetry::ChatTrace;
 
 /// The client of one server: see [`Connection::endpoint`](super::Connection::endpoint).

@@ -79,8 +79,7 @@ impl Built {
     pub fn into_response(self) -> Result<ChatResponse> {
         let error = match self.end {
             End::Stop(stop) => {
-                let mut response = self.response;
-                response.stop = stop;
+                let mut response = self.response.with_stop(stop);
                 drop_repeated_calls(&mut response.message.content);
                 if !lacks_its_calls(&response) {
                     return Ok(response);

@@ -144,7 +144,7 @@ async fn the_driver_retries_reads_and_completes_what_a_codec_decodes() {
     let server = Server::start([Reply::json(503, "", "down"), lines(&LINES)]).await;
     let response = model(&server).chat(ChatRequest::user("hello")).await.unwrap();
     assert_eq!((response.message.text().as_str(), response.stop), ("Hi", StopReason::EndTurn));
-    assert_eq!(response.message.origin.unwrap().model, "qwen3:8b");
+    assert_eq!(response.message.origin.as_ref().unwrap().model, "qwen3:8b");
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
     let body: Value = serde_json::from_str(&requests[1].body).unwrap();
