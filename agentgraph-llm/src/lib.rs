@@ -137,6 +137,7 @@ pub mod gemini;
 pub mod http;
 mod info;
 mod json;
+#[cfg(feature = "nodes")]
 pub mod json_in_text;
 mod mask;
 #[cfg(any(feature = "mcp", feature = "mcp-server"))]
@@ -145,6 +146,7 @@ pub mod message;
 pub mod middleware;
 pub mod model;
 pub mod named;
+#[cfg(feature = "nodes")]
 pub mod node;
 pub mod openai;
 pub mod prelude;
@@ -156,6 +158,7 @@ mod sent_key;
 mod shared;
 pub mod sse;
 pub mod telemetry;
+#[cfg(feature = "nodes")]
 pub mod template;
 pub mod tool;
 pub mod tool_loop;
@@ -182,6 +185,7 @@ pub use model::{
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
 };
 pub use named::{ModelName, NamedModel, Provider};
+#[cfg(feature = "nodes")]
 pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
@@ -190,6 +194,7 @@ pub use openai::{OpenAiChatModel, OpenAiEmbedder, OpenAiModel};
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use telemetry::ContentCapture;
+#[cfg(feature = "nodes")]
 pub use template::Template;
 pub use tool::{
     AnyCommand, FnTool, LimitedTool, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolFields,
