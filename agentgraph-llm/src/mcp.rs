@@ -13,6 +13,8 @@ mod arguments;
 mod client;
 mod content;
 #[cfg(feature = "mcp")]
+mod elicitation;
+#[cfg(feature = "mcp")]
 mod failure;
 #[cfg(feature = "mcp")]
 mod names;
@@ -22,7 +24,9 @@ mod server;
 mod tool;
 
 #[cfg(feature = "mcp")]
-pub use client::{McpClient, McpClientBuilder, McpProtocol};
+pub use client::{McpClient, McpClientBuilder, McpPrompt, McpProtocol, McpResource};
+#[cfg(feature = "mcp")]
+pub use elicitation::{Elicitation, ElicitationAnswer};
 #[cfg(feature = "mcp-server")]
 pub use server::McpServer;
 #[cfg(feature = "mcp")]
