@@ -1,8 +1,8 @@
 //! Tools of MCP servers, and an MCP server for one's own tools.
 //!
 //! With the feature `mcp`, [`McpClient`] connects to a server: to a child process over its standard streams,
-//! or to an address over streamable HTTP. The server's tools become plain [`Tool`](crate::Tool)s. With the
-//! feature `mcp-server`, [`McpServer`] offers tools to others.
+//! or to an address over streamable HTTP. The server's tools become plain [`Tool`](crate::Tool)s, and
+//! its questions to a person interrupts. With the feature `mcp-server`, [`McpServer`] offers tools to others.
 //!
 //! The protocol itself is `rmcp`'s, in both of its eras: with the `initialize` handshake (up to 2025-11-25)
 //! and without (2026-07-28). No type of `rmcp` is in this module's API.
