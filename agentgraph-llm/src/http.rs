@@ -5,8 +5,8 @@
 //! all wires share are a [`Connection`].
 //!
 //! So a provider of one's own is a codec and a few lines: encode the request, decode the stream, and give
-//! both to the [`Endpoint`]. Spans, retries, timeouts, redacted keys, message ids and the rules for the end of
-//! an answer come with it.
+//! both to the [`Endpoint`]. Spans, retries, timeouts, redacted keys, message ids and the rules for the
+//! end of an answer come with it.
 //!
 //! ```no_run
 //! use std::sync::Arc;

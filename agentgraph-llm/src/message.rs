@@ -63,8 +63,8 @@ pub struct MessageFields {
     /// The model that wrote the message, if a model did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// A token limit or a refusal ended the answer, so its calls may be incomplete and are not run. Never sent
-    /// to a provider.
+    /// A token limit or a refusal ended the answer, so its calls may be incomplete and are not run. Never
+    /// sent to a provider.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_incomplete: bool,
 }

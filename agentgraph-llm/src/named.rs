@@ -271,8 +271,8 @@ impl NamedModel {
         self
     }
 
-    /// Sets the server's address. An address that depends on a region or a project is made of `AWS_REGION`, or
-    /// of `GOOGLE_CLOUD_PROJECT` and `GOOGLE_CLOUD_LOCATION`, if none is set.
+    /// Sets the server's address. An address that depends on a region or a project is made of
+    /// `AWS_REGION`, or of `GOOGLE_CLOUD_PROJECT` and `GOOGLE_CLOUD_LOCATION`, if none is set.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self

@@ -1,7 +1,7 @@
 //! Values that share their fields between clones.
 
-/// Makes a tuple struct over an `Arc` of its fields dereference to them. A change of shared fields copies them
-/// first.
+/// Makes a tuple struct over an `Arc` of its fields dereference to them. A change of shared fields copies
+/// them first.
 macro_rules! shared {
     ($shared:ident, $fields:ident) => {
         impl From<$fields> for $shared {

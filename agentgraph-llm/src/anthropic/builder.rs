@@ -94,8 +94,8 @@ impl AnthropicModelBuilder {
         self
     }
 
-    /// Sets version and path to those of Amazon Bedrock, whose endpoint in the form of Anthropic takes a key of
-    /// Bedrock. The address is that of a region. Not tried live.
+    /// Sets version and path to those of Amazon Bedrock, whose endpoint in the form of Anthropic takes a
+    /// key of Bedrock. The address is that of a region. Not tried live.
     ///
     /// ```
     /// use agentgraph_llm::AnthropicModel;

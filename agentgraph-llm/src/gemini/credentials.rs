@@ -35,9 +35,9 @@ const MARGIN: Duration = Duration::from_secs(225);
 const STATEMENT_LIFE: u64 = 3600;
 
 /// Tokens of Google's application default credentials, for
-/// [`GeminiModelBuilder::vertex`](super::GeminiModelBuilder::vertex): of a service account's key, of the user who
-/// logged in with `gcloud`, or of the metadata server of a machine in Google's cloud. A token is kept until
-/// shortly before it expires.
+/// [`GeminiModelBuilder::vertex`](super::GeminiModelBuilder::vertex): of a service account's key, of the
+/// user who logged in with `gcloud`, or of the metadata server of a machine in Google's cloud. A token is
+/// kept until shortly before it expires.
 ///
 /// Not supported: federated identities (`external_account`). Not tried live.
 ///

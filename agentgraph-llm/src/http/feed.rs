@@ -28,8 +28,8 @@ pub trait Decoder: Send + 'static {
     /// Ends the stream with an error, which gets what came of the answer.
     fn break_off(&mut self, error: Error) -> Error;
 
-    /// Whether a stream of this server begins with a bracket, as one of JSON values does. Otherwise such a body
-    /// is [whole](Self::whole), whatever its type says.
+    /// Whether a stream of this server begins with a bracket, as one of JSON values does. Otherwise such a
+    /// body is [whole](Self::whole), whatever its type says.
     fn streams_json(&self) -> bool {
         false
     }

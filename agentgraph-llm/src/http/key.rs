@@ -39,8 +39,8 @@ pub trait KeyProvider: Send + Sync {
     /// The error ends the call, or leads to a retry if it [is retryable](Error::is_retryable).
     async fn key(&self) -> Result<SecretString>;
 
-    /// The server refused the last key (HTTP 401): a source that keeps keys forgets it. The call is tried once
-    /// more, with the key that [`key`](Self::key) then gives.
+    /// The server refused the last key (HTTP 401): a source that keeps keys forgets it. The call is tried
+    /// once more, with the key that [`key`](Self::key) then gives.
     async fn refused(&self) {}
 }
 

@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::tool::{ToolCall, ToolError};
 
-/// A question of an MCP server to a person: the value of the interrupt with which the run stops. The answer is
-/// an [`ElicitationAnswer`].
+/// A question of an MCP server to a person: the value of the interrupt with which the run stops. The
+/// answer is an [`ElicitationAnswer`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Elicitation {
@@ -54,7 +54,8 @@ pub(super) struct Asked {
     pub(super) answer: oneshot::Sender<ElicitResult>,
 }
 
-/// The questions of one call. Each has a key of its own, so that the answers find them when the call runs again.
+/// The questions of one call. Each has a key of its own, so that the answers find them when the call runs
+/// again.
 pub(super) struct Questions<'a> {
     server: &'a str,
     call: &'a ToolCall,

@@ -84,8 +84,8 @@ impl<M> OpenAiBuilder<M> {
         self
     }
 
-    /// Sets what the server does in its own way: how it takes the key, and its address, unless one is set. The
-    /// other fields are about Chat Completions only.
+    /// Sets what the server does in its own way: how it takes the key, and its address, unless one is set.
+    /// The other fields are about Chat Completions only.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self

@@ -112,9 +112,9 @@ servers! {
         max_tokens_field: "max_completion_tokens".into(), system_role: "developer".into(), strict_subset: true,
         thinking_field: None
     };
-    /// Amazon Bedrock, by its endpoint in the form of OpenAI and with a key of Bedrock. The address is that of
-    /// a region, such as `https://bedrock-runtime.us-east-1.amazonaws.com`. Its Claude models are those of
-    /// [`AnthropicModelBuilder::bedrock`](crate::AnthropicModelBuilder::bedrock).
+    /// Amazon Bedrock, by its endpoint in the form of OpenAI and with a key of Bedrock. The address is
+    /// that of a region, such as `https://bedrock-runtime.us-east-1.amazonaws.com`. Its Claude models are
+    /// those of [`AnthropicModelBuilder::bedrock`](crate::AnthropicModelBuilder::bedrock).
     bedrock: "aws.bedrock", "",
         { version: "openai/v1".into(), requires_key: true, structured_output: false, thinking_field: None };
     /// OpenRouter. What a model can do depends on the model.
@@ -123,7 +123,8 @@ servers! {
     /// Groq: it refuses thinking that is sent back, and only some of its models follow a schema.
     groq: "groq", "https://api.groq.com/openai/v1",
         { requires_key: true, max_tokens_field: "max_completion_tokens".into(), structured_output: false, thinking_field: None };
-    /// Mistral: it refuses fields that it does not know and ids of calls that are not nine letters and digits.
+    /// Mistral: it refuses fields that it does not know and ids of calls that are not nine letters and
+    /// digits.
     mistral: "mistral_ai", "https://api.mistral.ai/v1",
         { requires_key: true, takes_stream_options: false, thinking_field: None, call_id_length: Some(9) };
     /// DeepSeek: it wants its thinking back beside calls, and does not follow schemas.

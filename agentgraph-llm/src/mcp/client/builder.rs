@@ -160,9 +160,9 @@ impl McpClientBuilder {
     }
 
     /// Lets the server ask a person while a tool runs: an [`Elicitation`](crate::mcp::Elicitation) is an
-    /// interrupt of the run, and its answer an [`ElicitationAnswer`](crate::mcp::ElicitationAnswer). The call is
-    /// cancelled for the time, and made again from its beginning when the answer came. Calls of such a
-    /// connection run one at a time.
+    /// interrupt of the run, and its answer an [`ElicitationAnswer`](crate::mcp::ElicitationAnswer). The
+    /// call is cancelled for the time, and made again from its beginning when the answer came. Calls of
+    /// such a connection run one at a time.
     pub fn elicitation(mut self) -> Self {
         self.settings.may_ask = true;
         self
