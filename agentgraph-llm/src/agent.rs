@@ -284,7 +284,7 @@ impl<T, S: AgentChannels> Agent<T, S> {
 
 impl<T, S: AgentChannels> fmt::Debug for Agent<T, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tools: Vec<_> = self.tools.iter().map(|tool| tool.spec().name).collect();
+        let tools: Vec<_> = self.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let middleware: Vec<_> = self.middleware.iter().map(|middleware| middleware.name()).collect();
         let mut parts = out.debug_struct("Agent");
         parts.field("name", &self.name).field("model", &self.model.info().model);

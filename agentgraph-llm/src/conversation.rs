@@ -71,6 +71,15 @@ pub fn complete(messages: &[Message]) -> Vec<Message> {
 
 /// Adds the messages after an answer: its results first, then the rest.
 fn complete_turn(answer: &Message, turn: &[Message], complete: &mut Vec<Message>) {
+    // Most turns are complete as they are, and sharing their messages is all that each round has to do for
+    // them.
+    if let Some((first, rest)) = turn.split_first()
+        && is_results(first)
+        && first.results().map(|result| &result.tool_use_id).eq(answer.tool_uses().map(|call| &call.id))
+        && rest.iter().all(|message| message.results().next().is_none())
+    {
+        return complete.extend(turn.iter().cloned());
+    }
     let mut results: HashMap<&str, &ToolResult> = HashMap::new();
     let mut id = None;
     for message in turn {

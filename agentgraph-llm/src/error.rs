@@ -14,7 +14,7 @@ use agentgraph::checkpoint::engine::message_and_causes;
 use agentgraph::node::Interrupted;
 
 use crate::message::Message;
-use crate::model::Usage;
+use crate::usage::Usage;
 
 /// A boxed error of any type.
 pub type BoxError = Box<dyn StdError + Send + Sync + 'static>;

@@ -26,6 +26,7 @@ mod answer;
 mod arguments;
 mod builder;
 mod content;
+mod credentials;
 mod decode;
 mod embedder;
 mod encode;
@@ -45,6 +46,7 @@ use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, 
 
 pub(crate) use answer::end_of_word;
 pub use builder::GeminiModelBuilder;
+pub use credentials::GoogleCredentials;
 pub use decode::{decode, decode_count};
 pub use embedder::{GeminiEmbedder, GeminiEmbedderBuilder};
 pub use encode::{encode, encode_count};
@@ -81,6 +83,7 @@ pub struct GeminiModel {
     temperature: Option<f32>,
     max_tokens: Option<u32>,
     ids: MessageIds,
+    is_vertex: bool,
     endpoint: Arc<Endpoint>,
 }
 
@@ -117,14 +120,17 @@ impl ChatModel for GeminiModel {
         let request = self.with_defaults(request);
         let body = encode(&self.model, &request).get().to_owned();
         let mut url = self.endpoint.url(&method(&self.model, "streamGenerateContent"));
-        url.set_query(Some("alt=sse"));
+        url.query_pairs_mut().append_pair("alt", "sse");
         let call = Call { url, body, info: self.info(), request };
         let ids = self.ids.clone();
         self.endpoint.stream(call, move || StreamDecoder::new().call_ids(ids.clone())).await
     }
 
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
-        let body = encode_count(&self.model, request);
+        let body = match self.is_vertex {
+            true => encode::count_body(&self.model, request),
+            false => encode_count(&self.model, request),
+        };
         let url = self.endpoint.url(&method(&self.model, "countTokens"));
         self.endpoint.count(&url, body.get(), decode_count, (&self.model, request)).await
     }

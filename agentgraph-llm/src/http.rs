@@ -2,7 +2,53 @@
 //!
 //! It knows keys, addresses, timeouts, retries and bytes, and no provider. A wire gives a [`Wire`] with what
 //! is its own, a [`Decoder`] for its streams, and a [`Dialect`] for its errors and headers. The settings that
-//! all wires share are a [`Connection`], and [`connection_settings!`] writes their setters.
+//! all wires share are a [`Connection`].
+//!
+//! So a provider of one's own is a codec and a few lines: encode the request, decode the stream, and give
+//! both to the [`Endpoint`]. Spans, retries, timeouts, redacted keys, message ids and the rules for the
+//! end of an answer come with it.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use agentgraph_llm::http::{Call, Connection, Dialect, Endpoint, SseDecoder, Wire};
+//! use agentgraph_llm::prelude::*;
+//! use agentgraph_llm::{Authentication, Code, Error, ModelInfo};
+//! # use agentgraph_llm::http::{Built, PartialAnswer};
+//! # #[derive(Debug, Default)]
+//! # struct HousePart;
+//! # impl PartialAnswer for HousePart {
+//! #     fn take(&mut self, _: &[u8], _: &mut Vec<ChatEvent>) -> agentgraph_llm::Result<bool> { Ok(true) }
+//! #     fn build(self, _: &mut Vec<ChatEvent>) -> agentgraph_llm::Result<Built> { unimplemented!() }
+//! #     fn whole(&self, _: &[u8]) -> agentgraph_llm::Result<ChatResponse> { unimplemented!() }
+//! #     fn refusal(_: &RawJson) -> Error { unimplemented!() }
+//! # }
+//! # fn encode(_: &ChatRequest) -> String { String::new() }
+//!
+//! struct HouseModel(Arc<Endpoint>);
+//!
+//! impl HouseModel {
+//!     fn new() -> agentgraph_llm::Result<Self> {
+//!         let refusal = |status, _: &_, _: &[u8]| Error::new(Code::Server, "refused").with_status(status);
+//!         let dialect = Dialect { refusal, request_id: "x-request-id", limits: None };
+//!         let wire = Wire { version: "v1".into(), missing_key: None, headers: Default::default(), dialect };
+//!         let connection = Connection::new("https://models.internal", Authentication::Bearer);
+//!         Ok(HouseModel(connection.endpoint(wire)?))
+//!     }
+//! }
+//!
+//! #[async_trait::async_trait]
+//! impl ChatModel for HouseModel {
+//!     fn info(&self) -> ModelInfo {
+//!         ModelInfo::new("house", "one")
+//!     }
+//!
+//!     async fn stream(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatStream> {
+//!         let call = Call { url: self.0.url("talk"), body: encode(&request), info: self.info(), request };
+//!         self.0.stream(call, || SseDecoder::new(HousePart::default())).await
+//!     }
+//! }
+//! ```
 
 mod base_url;
 mod clock;
@@ -23,15 +69,18 @@ use std::time::Duration;
 use reqwest::header::HeaderMap;
 
 use crate::error::Error;
+pub use crate::model::end::{Built, End};
 
 pub use clock::{Clock, SystemClock};
 pub use connection::http_client_builder;
-pub(crate) use connection::{Connection, Wire, variable};
-pub(crate) use endpoint::{Call, Endpoint};
-pub(crate) use feed::{Answer, Feed, is_done_mark, says_error, stream_decoder};
+pub use connection::{Connection, Wire};
+pub(crate) use connection::{check_temperature, config, named, variable};
+pub use endpoint::{Call, Endpoint};
+pub use feed::{Decoder, PartialAnswer, SseDecoder};
+pub(crate) use feed::{is_done_mark, says_error, stream_decoder};
+pub(crate) use key::KeySource;
 pub use key::{Authentication, KeyProvider};
-pub(crate) use key::{KeySource, SentKey};
-pub(crate) use limits::{LimitHeaders, QuotaHeaders};
+pub use limits::{LimitHeaders, QuotaHeaders};
 pub(crate) use retry::Policy;
 pub(crate) use settings::connection_settings;
 
@@ -40,23 +89,14 @@ pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
 
 /// How a provider writes its errors and headers.
 #[derive(Clone, Copy)]
-pub(crate) struct Dialect {
+pub struct Dialect {
     /// Turns an unsuccessful response into an [`Error`]. A wait in the headers and the verdict of
     /// `x-should-retry` are read by the driver.
-    pub(crate) refusal: fn(status: u16, headers: &HeaderMap, body: &[u8]) -> Error,
+    pub refusal: fn(status: u16, headers: &HeaderMap, body: &[u8]) -> Error,
     /// The header with the provider's id of the request.
-    pub(crate) request_id: &'static str,
-    /// The headers with the rate limits.
-    pub(crate) limits: Option<LimitHeaders>,
-}
-
-/// Turns the bytes of one response into events.
-pub(crate) trait Decoder: Send + 'static {
-    /// The response in progress.
-    type Answer: Answer;
-
-    /// The stream in progress.
-    fn feed(&mut self) -> &mut Feed<Self::Answer>;
+    pub request_id: &'static str,
+    /// The headers with the rate limits; `None` if there are none.
+    pub limits: Option<LimitHeaders>,
 }
 
 /// The timeouts of a call.

@@ -36,16 +36,16 @@
 //! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
 //! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-server`: `McpServer`, one for your own |
 //! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own; [`supervisor`] and [`hand_off`] for several agents |
-//! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls; built in: people decide, limits, retries, summaries, personal data, money, rates |
+//! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls; built in: people decide, limits, retries, summaries, money, rates, and with the feature `pii` personal data |
 //! | [`conversation`] | which calls are open, and a conversation that a provider accepts |
 //! | [`tool_loop`] | [`ToolLoop`]: ask, call, answer, until the model is done or the limit is reached |
 //! | [`anthropic`] | [`AnthropicModel`] and the pure codec of the Messages API under it |
 //! | [`openai`] | [`OpenAiModel`] over the Responses API, [`OpenAiChatModel`] over Chat Completions for OpenAI and every compatible server, [`OpenAiEmbedder`]; the pure codecs under them |
 //! | [`gemini`] | [`GeminiModel`] and the pure codec of `generateContent`; [`GeminiEmbedder`] |
+//! | [`http`], [`sse`] | the driver of all wires: a provider of your own is a codec on it |
 //! | [`named`] | [`ModelName`]: `openai:gpt-...`, for programs whose user chooses the model |
-//! | [`node`] | [`LlmNode`]: a node of a dependency graph that asks, checks and asks again; [`JsonCheck`], [`CheckedAnswer`], [`Meter`] |
-//! | [`json_in_text`] | the JSON in the prose of an answer |
-//! | [`template`] | [`Template`]: prompts with places for values of a database |
+//! | `node` | with the feature `nodes`: `LlmNode`, a node of a dependency graph that asks, checks and asks again; `JsonCheck`, `CheckedAnswer`, `Meter` |
+//! | `json_in_text`, `template` | with the feature `nodes`: the JSON in the prose of an answer; prompts with places for values of a database |
 //! | [`schema`] | JSON Schemas in the forms that providers accept |
 //! | [`retry`] | [`Backoff`](retry::Backoff) and the reader of `Retry-After`, for any HTTP client |
 //! | [`telemetry`] | [`ContentCapture`]: messages and arguments in spans, off unless switched on |
@@ -88,16 +88,57 @@
 //! into the histograms of the conventions. Messages, arguments and results are recorded only after
 //! [`ContentCapture::install`].
 
+// # Rooms
+//
+// The modules, from the top of the house to the bottom. A file imports from its own module and from modules
+// further down; a test of `agentgraph` (`tests/sources`) checks it.
+//
+// - `recording`: exchanges with a model, recorded and replayed
+// - `scripted`: a model that follows a script
+// - `node`: a node of a dependency graph that asks, checks and asks again
+// - `template`: prompts with places for values
+// - `json_in_text`: the JSON in the prose of an answer
+// - `named`: models by name: the table of providers
+// - `mcp`: tools of MCP servers, and a server of one's own
+// - `openai`: two wires, and the profiles of compatible servers
+// - `gemini`: a wire, and Google's credentials
+// - `anthropic`: a wire
+// - `embed`: what the embedders share
+// - `agent`: a model, tools and middleware as a graph
+// - `tool_node`: the calls of an answer as a node
+// - `tool_loop`: ask, call, answer
+// - `middleware`: code around the model and the tools
+// - `execution`: one call of a tool, with its span and its checks
+// - `http`: the driver of all wires
+// - `retry`: waits between attempts
+// - `telemetry`: spans and metrics
+// - `mask`: texts that are never written
+// - `sent_key`: the key of an attempt, which is never shown
+// - `sse`: the parser of server-sent events
+// - `conversation`: calls and their results in order
+// - `model`: the contract of a model; requests, answers, streams
+// - `schema`: JSON Schemas in the forms that providers accept
+// - `tool_macro`: what `#[tool]` writes
+// - `tool`: the contract of a tool
+// - `error`: the one error
+// - `usage`: tokens as data
+// - `message`: messages and blocks as data
+// - `info`: what a model says about itself
+// - `json`: raw JSON
+// - `shared`: fields that clones share
+
 pub mod agent;
 pub mod anthropic;
 pub mod conversation;
 pub mod embed;
 mod error;
+mod execution;
 pub mod gemini;
-mod http;
+pub mod http;
+mod info;
 mod json;
+#[cfg(feature = "nodes")]
 pub mod json_in_text;
-mod listening;
 mod mask;
 #[cfg(any(feature = "mcp", feature = "mcp-server"))]
 pub mod mcp;
@@ -105,6 +146,7 @@ pub mod message;
 pub mod middleware;
 pub mod model;
 pub mod named;
+#[cfg(feature = "nodes")]
 pub mod node;
 pub mod openai;
 pub mod prelude;
@@ -112,12 +154,17 @@ pub mod recording;
 pub mod retry;
 pub mod schema;
 pub mod scripted;
-mod sse;
+mod sent_key;
+mod shared;
+pub mod sse;
 pub mod telemetry;
+#[cfg(feature = "nodes")]
 pub mod template;
 pub mod tool;
 pub mod tool_loop;
 mod tool_macro;
+mod tool_node;
+mod usage;
 
 pub use agent::{
     Agent, AgentAnswer, AgentChannels, AgentRunExt, AgentState, AgentStream, CompiledAgent, Worker, hand_off,
@@ -129,8 +176,8 @@ pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModel
 pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
 pub use json::{Extra, RawJson};
 pub use message::{
-    Block, Media, MediaSource, Message, MessageIds, Origin, RedactedThinking, Role, TextBlock, Thinking,
-    ToolInput, ToolResult, ToolUse,
+    Block, Media, MediaSource, Message, MessageFields, MessageIds, Origin, RedactedThinking, Role, TextBlock,
+    Thinking, ToolInput, ToolResult, ToolUse,
 };
 pub use middleware::{Hooks, Jump, Middleware, ModelRequest, NextModel, NextTool, Slot, Turn};
 pub use model::{
@@ -138,6 +185,7 @@ pub use model::{
     ModelInfo, OutputSpec, Quota, RateLimits, StopReason, TokenCount, ToolChoice, ToolMode, Usage,
 };
 pub use named::{ModelName, NamedModel, Provider};
+#[cfg(feature = "nodes")]
 pub use node::{
     Answer, Attempt, CheckedAnswer, Composition, Database, Exchange, Feedback, JsonCheck, JsonKind, LlmNode,
     Meter, MeterReading, Refusal, RefusedAnswers,
@@ -146,13 +194,15 @@ pub use openai::{OpenAiChatModel, OpenAiEmbedder, OpenAiModel};
 pub use recording::Recording;
 pub use scripted::{Reply, ScriptedModel};
 pub use telemetry::ContentCapture;
+#[cfg(feature = "nodes")]
 pub use template::Template;
 pub use tool::{
-    AnyCommand, FnTool, LimitedTool, MessageChannels, NoContext, StateType, Tool, ToolCall, ToolError,
-    ToolExt, ToolNode, ToolOutput, ToolSpec,
+    AnyCommand, FnTool, LimitedTool, NoContext, StateType, Tool, ToolCall, ToolError, ToolExt, ToolFields,
+    ToolOutput, ToolSpec,
 };
 pub use tool_loop::{LoopEnd, ToolLoop, ToolLoopOutcome};
 pub use tool_macro::{FromToolCall, IntoTool};
+pub use tool_node::{IsToolNode, MessageChannels, ToolNode};
 
 pub use agentgraph_llm_macros::tool;
 

@@ -10,8 +10,11 @@ mod media;
 mod origin;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::shared::shared;
 
 pub use block::{Block, RedactedThinking, TextBlock, Thinking, ToolInput, ToolResult, ToolUse};
 pub use ids::MessageIds;
@@ -33,6 +36,9 @@ pub enum Role {
 
 /// A message of a conversation.
 ///
+/// A clone shares its [fields](MessageFields) until one of the two is changed, so a request with the whole
+/// conversation costs no copy of it.
+///
 /// ```
 /// use agentgraph_llm::{Message, Role};
 ///
@@ -40,9 +46,14 @@ pub enum Role {
 /// assert_eq!(message.role, Role::User);
 /// assert_eq!(message.text(), "What is 2 + 2?");
 /// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Message(Arc<MessageFields>);
+
+/// The fields of a [`Message`], which dereferences to them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Message {
+#[serde(rename = "Message")]
+pub struct MessageFields {
     /// The key for a state's `by_id` reducer. Unique unless set by hand; never sent to a provider.
     pub id: String,
     /// The author.
@@ -52,13 +63,24 @@ pub struct Message {
     /// The model that wrote the message, if a model did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// A token limit or a refusal ended the answer, so its calls may be incomplete and are not run. Never
+    /// sent to a provider.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_incomplete: bool,
 }
 
 impl Message {
     /// A message of these blocks, with a fresh id.
     pub fn new(role: Role, content: impl IntoIterator<Item = impl Into<Block>>) -> Self {
         let content = content.into_iter().map(Into::into).collect();
-        Message { id: MessageIds::default().next_id(), role, content, origin: None }
+        MessageFields {
+            id: MessageIds::default().next_id(),
+            role,
+            content,
+            origin: None,
+            is_incomplete: false,
+        }
+        .into()
     }
 
     /// Instructions to the model.
@@ -114,6 +136,20 @@ impl Message {
     /// The results of tool calls, in order.
     pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
         self.content.iter().filter_map(Block::as_tool_result)
+    }
+}
+
+shared!(Message, MessageFields);
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        MessageFields::deserialize(deserializer).map(Message::from)
     }
 }
 

@@ -28,6 +28,7 @@ mod limit_count;
 mod model_call_limit;
 mod model_retry;
 mod next;
+#[cfg(feature = "pii")]
 mod pii;
 mod prompt_caching;
 mod rate_limit;
@@ -64,6 +65,7 @@ pub use model_call_limit::{AtLimit, ModelCallLimit};
 pub use model_retry::{ModelRetry, OnFailure};
 pub(crate) use next::Chain;
 pub use next::{NextModel, NextTool};
+#[cfg(feature = "pii")]
 pub use pii::{Pii, PiiKind, PiiPlace, PiiStrategy};
 pub use prompt_caching::PromptCaching;
 pub use rate_limit::{Permit, RateLimitedModel, RateLimiter};

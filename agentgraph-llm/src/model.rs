@@ -4,8 +4,8 @@ mod ask;
 mod canonical;
 mod effort;
 pub(crate) mod end;
-mod info;
 mod limits;
+pub(crate) mod listening;
 mod output;
 mod request;
 mod response;
@@ -20,14 +20,16 @@ use crate::error::Result;
 pub(crate) use ask::Form;
 pub use ask::{AskExt, Asked};
 pub use effort::Effort;
-pub use info::{Capabilities, ModelInfo};
 pub use limits::{Quota, RateLimits};
 pub use output::OutputSpec;
 pub use request::ChatRequest;
-pub use response::{ChatResponse, StopReason, Usage};
+pub use response::{ChatResponse, StopReason};
 pub use stream::{ChatEvent, ChatStream};
 pub use tokens::TokenCount;
 pub use tool_choice::{ToolChoice, ToolMode};
+
+pub use crate::info::{Capabilities, ModelInfo};
+pub use crate::usage::Usage;
 
 /// A chat model.
 ///

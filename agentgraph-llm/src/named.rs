@@ -10,80 +10,115 @@ use secrecy::SecretString;
 use crate::anthropic::AnthropicModel;
 use crate::error::{Code, Error, Result};
 use crate::gemini::GeminiModel;
+use crate::http::{Authentication, KeyProvider, KeySource, variable};
 use crate::model::ChatModel;
 use crate::openai::{OpenAiChatModel, OpenAiModel, Profile};
 
-/// A wire and a provider that speaks it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Provider {
+/// The table of providers: word, variables with the key, variables with the address, and the address that
+/// is made of other variables.
+macro_rules! providers {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal, $keys:expr, $urls:expr, $address:literal;)*) => {
+        /// A wire and a provider that speaks it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Provider {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Provider {
+            /// All providers, in the order of declaration.
+            pub const ALL: &'static [Provider] = &[$(Provider::$variant,)*];
+
+            const fn row(self) -> Row {
+                match self {
+                    $(Provider::$variant => Row { word: $word, keys: $keys, urls: $urls, address: $address },)*
+                }
+            }
+        }
+    };
+}
+
+struct Row {
+    word: &'static str,
+    keys: &'static [&'static str],
+    urls: &'static [&'static str],
+    address: &'static str,
+}
+
+const BEDROCK_KEYS: &[&str] = &["AWS_BEARER_TOKEN_BEDROCK"];
+const BEDROCK_URLS: &[&str] = &["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"];
+
+providers! {
     /// Anthropic's Messages API.
-    Anthropic,
+    Anthropic = "anthropic", &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"], &["ANTHROPIC_BASE_URL"], "";
     /// OpenAI's Responses API.
-    OpenAi,
+    OpenAi = "openai", &["OPENAI_API_KEY"], &["OPENAI_BASE_URL"], "";
     /// OpenAI's Chat Completions API, and servers compatible with it.
-    OpenAiChat,
+    OpenAiChat = "openai-chat", &["OPENAI_API_KEY"], &["OPENAI_BASE_URL"], "";
     /// Google's Gemini API.
-    Gemini,
+    Gemini = "gemini", &["GOOGLE_API_KEY", "GEMINI_API_KEY"], &["GOOGLE_GEMINI_BASE_URL"], "";
     /// Ollama, by Chat Completions.
-    Ollama,
+    Ollama = "ollama", &[], &["OLLAMA_BASE_URL"], "";
     /// The `llama-server` of llama.cpp, by Chat Completions.
-    LlamaCpp,
+    LlamaCpp = "llama-cpp", &[], &["LLAMA_CPP_BASE_URL"], "";
     /// vLLM, by Chat Completions.
-    Vllm,
+    Vllm = "vllm", &[], &["VLLM_BASE_URL"], "";
+    /// Azure OpenAI, by Chat Completions. The model is the name of a deployment.
+    Azure = "azure", &["AZURE_OPENAI_API_KEY"], &["AZURE_OPENAI_ENDPOINT"], "";
+    /// Amazon Bedrock, by Chat Completions.
+    Bedrock = "bedrock", BEDROCK_KEYS, BEDROCK_URLS, "https://bedrock-runtime.{AWS_REGION}.amazonaws.com";
+    /// Anthropic's models on Amazon Bedrock, by the Messages API.
+    BedrockAnthropic = "bedrock-anthropic", BEDROCK_KEYS, BEDROCK_URLS, "https://bedrock-runtime.{AWS_REGION}.amazonaws.com";
+    /// Vertex AI of Google's cloud, by the Gemini API, with Google's default credentials.
+    Vertex = "vertex", &[], &["GOOGLE_VERTEX_BASE_URL"], "https://{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com/v1/projects/{GOOGLE_CLOUD_PROJECT}/locations/{GOOGLE_CLOUD_LOCATION}/publishers/google";
+    /// OpenRouter, by Chat Completions.
+    OpenRouter = "openrouter", &["OPENROUTER_API_KEY"], &["OPENROUTER_BASE_URL"], "";
+    /// Groq, by Chat Completions.
+    Groq = "groq", &["GROQ_API_KEY"], &["GROQ_BASE_URL"], "";
+    /// Mistral, by Chat Completions.
+    Mistral = "mistral", &["MISTRAL_API_KEY"], &["MISTRAL_BASE_URL"], "";
+    /// DeepSeek, by Chat Completions.
+    DeepSeek = "deepseek", &["DEEPSEEK_API_KEY"], &["DEEPSEEK_BASE_URL"], "";
+    /// xAI, by Chat Completions.
+    XAi = "xai", &["XAI_API_KEY"], &["XAI_BASE_URL"], "";
+    /// Together, by Chat Completions.
+    Together = "together", &["TOGETHER_API_KEY"], &["TOGETHER_BASE_URL"], "";
 }
 
 impl Provider {
-    /// All providers, in the order of declaration.
-    pub const ALL: &'static [Provider] = &[
-        Provider::Anthropic,
-        Provider::OpenAi,
-        Provider::OpenAiChat,
-        Provider::Gemini,
-        Provider::Ollama,
-        Provider::LlamaCpp,
-        Provider::Vllm,
-    ];
-
     /// The word before the colon of a name, such as `openai`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Provider::Anthropic => "anthropic",
-            Provider::OpenAi => "openai",
-            Provider::OpenAiChat => "openai-chat",
-            Provider::Gemini => "gemini",
-            Provider::Ollama => "ollama",
-            Provider::LlamaCpp => "llama-cpp",
-            Provider::Vllm => "vllm",
-        }
+        self.row().word
     }
 
     /// The environment variables that may hold its key, the first that is set counts; none for servers that
     /// need no key.
     pub fn key_variables(self) -> &'static [&'static str] {
-        match self {
-            Provider::Anthropic => &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
-            Provider::OpenAi | Provider::OpenAiChat => &["OPENAI_API_KEY"],
-            Provider::Gemini => &["GOOGLE_API_KEY", "GEMINI_API_KEY"],
-            Provider::Ollama | Provider::LlamaCpp | Provider::Vllm => &[],
-        }
+        self.row().keys
     }
 
     /// The environment variables that may hold its address.
     pub fn url_variables(self) -> &'static [&'static str] {
-        match self {
-            Provider::Anthropic => &["ANTHROPIC_BASE_URL"],
-            Provider::OpenAi | Provider::OpenAiChat => &["OPENAI_BASE_URL"],
-            Provider::Gemini => &["GOOGLE_GEMINI_BASE_URL"],
-            Provider::Ollama => &["OLLAMA_BASE_URL"],
-            Provider::LlamaCpp => &["LLAMA_CPP_BASE_URL"],
-            Provider::Vllm => &["VLLM_BASE_URL"],
-        }
+        self.row().urls
     }
 
     /// Whether the provider refuses requests without a key.
     pub fn requires_key(self) -> bool {
         !self.key_variables().is_empty()
+    }
+
+    /// The address that is made of the variables in its braces; `None` if it has none.
+    fn address(self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>> {
+        let mut pieces = self.row().address.split(['{', '}']).enumerate();
+        let address = pieces.try_fold(String::new(), |address, (at, piece)| match at % 2 {
+            0 => Ok(address + piece),
+            _ => variable(piece).map(|value| address + &value).ok_or_else(|| {
+                let message = format!("the address of {self} depends on {piece}: set it, or `base_url(..)`");
+                Error::new(Code::Config, message)
+            }),
+        })?;
+        // The host of Vertex's global location has no region.
+        Ok(Some(address.replace("//global-", "//")).filter(|address| !address.is_empty()))
     }
 }
 
@@ -102,7 +137,7 @@ impl fmt::Display for Provider {
 /// assert_eq!((name.provider, name.model.as_str()), (Provider::Ollama, "qwen3:8b"));
 /// assert_eq!(name.to_string(), "ollama:qwen3:8b");
 ///
-/// let error = "mistral:large".parse::<ModelName>().unwrap_err();
+/// let error = "acme:large".parse::<ModelName>().unwrap_err();
 /// assert!(error.message().contains("`anthropic:`"));
 /// # Ok::<(), agentgraph_llm::Error>(())
 /// ```
@@ -144,7 +179,7 @@ impl ModelName {
     /// # Ok::<(), agentgraph_llm::Error>(())
     /// ```
     pub fn settings_from_env(&self) -> NamedModel {
-        let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let variable = |name: &&str| from_env(name);
         let mut settings = self.settings();
         if let Some(key) = self.provider.key_variables().iter().find_map(variable) {
             settings = settings.api_key(key);
@@ -193,7 +228,7 @@ impl fmt::Display for ModelName {
 #[must_use]
 pub struct NamedModel {
     name: ModelName,
-    key: Option<SecretString>,
+    key: Option<KeySource>,
     url: Option<String>,
     timeout: Option<Duration>,
     max_retries: Option<u32>,
@@ -204,8 +239,8 @@ pub struct NamedModel {
 macro_rules! build {
     ($settings:ident, $builder:expr) => {{
         let mut builder = $builder.model($settings.name.model);
-        if let Some(key) = $settings.key {
-            builder = builder.api_key(key);
+        if $settings.key.is_some() {
+            builder.connection().key = $settings.key;
         }
         if let Some(url) = $settings.url {
             builder = builder.base_url(url);
@@ -226,11 +261,18 @@ macro_rules! build {
 impl NamedModel {
     /// Sets the key.
     pub fn api_key(mut self, key: impl Into<SecretString>) -> Self {
-        self.key = Some(key.into());
+        self.key = Some(KeySource::Fixed(key.into()));
         self
     }
 
-    /// Sets the server's address.
+    /// Sets a source of keys, which is asked before each request. For Azure, they are tokens of Entra.
+    pub fn key_provider(mut self, provider: impl KeyProvider + 'static) -> Self {
+        self.key = Some(KeySource::Provider(Arc::new(provider)));
+        self
+    }
+
+    /// Sets the server's address. An address that depends on a region or a project is made of
+    /// `AWS_REGION`, or of `GOOGLE_CLOUD_PROJECT` and `GOOGLE_CLOUD_LOCATION`, if none is set.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
@@ -269,18 +311,45 @@ impl NamedModel {
     ///
     /// # Errors
     /// `E_LLM_CONFIG` if the provider needs a key and has none, or a setting is invalid.
-    pub fn build(self) -> Result<Arc<dyn ChatModel>> {
-        let compatible = |profile| OpenAiChatModel::builder().profile(profile);
-        match self.name.provider {
+    pub fn build(mut self) -> Result<Arc<dyn ChatModel>> {
+        let provider = self.name.provider;
+        if self.key.is_none() && provider.requires_key() {
+            let variables = provider.key_variables().join(" or ");
+            let message = format!("`{}` needs a key: set {variables}, or `.api_key(..)`", self.name);
+            return Err(Error::new(Code::Config, message));
+        }
+        if self.url.is_none() {
+            self.url = provider.address(from_env)?;
+        }
+        let compatible = |profile: fn() -> Profile| OpenAiChatModel::builder().profile(profile());
+        match provider {
             Provider::Anthropic => build!(self, AnthropicModel::builder()),
+            Provider::BedrockAnthropic => build!(self, AnthropicModel::builder().bedrock()),
             Provider::OpenAi => build!(self, OpenAiModel::builder()),
-            Provider::OpenAiChat => build!(self, compatible(Profile::openai())),
             Provider::Gemini => build!(self, GeminiModel::builder()),
-            Provider::Ollama => build!(self, compatible(Profile::ollama())),
-            Provider::LlamaCpp => build!(self, compatible(Profile::llama_cpp())),
-            Provider::Vllm => build!(self, compatible(Profile::vllm())),
+            Provider::Vertex => build!(self, GeminiModel::builder().vertex_at("")),
+            Provider::Azure if matches!(self.key, Some(KeySource::Provider(_))) => {
+                build!(self, compatible(Profile::azure).authentication(Authentication::Bearer))
+            }
+            Provider::OpenAiChat => build!(self, compatible(Profile::openai)),
+            Provider::Ollama => build!(self, compatible(Profile::ollama)),
+            Provider::LlamaCpp => build!(self, compatible(Profile::llama_cpp)),
+            Provider::Vllm => build!(self, compatible(Profile::vllm)),
+            Provider::Azure => build!(self, compatible(Profile::azure)),
+            Provider::Bedrock => build!(self, compatible(Profile::bedrock)),
+            Provider::OpenRouter => build!(self, compatible(Profile::openrouter)),
+            Provider::Groq => build!(self, compatible(Profile::groq)),
+            Provider::Mistral => build!(self, compatible(Profile::mistral)),
+            Provider::DeepSeek => build!(self, compatible(Profile::deepseek)),
+            Provider::XAi => build!(self, compatible(Profile::xai)),
+            Provider::Together => build!(self, compatible(Profile::together)),
         }
     }
+}
+
+/// The value of an environment variable, unless it is blank.
+fn from_env(name: &str) -> Option<String> {
+    variable(|name| std::env::var(name).ok(), name)
 }
 
 impl fmt::Debug for NamedModel {

@@ -11,6 +11,7 @@
 //! For OpenAI's own models, take [`OpenAiModel`]: only the Responses API gives thinking back between tool
 //! calls, runs the provider's own tools and counts tokens.
 
+mod builder;
 pub mod chat;
 mod chat_model;
 mod connection;
@@ -24,9 +25,10 @@ mod schema;
 mod usage;
 mod wire;
 
-pub use chat_model::{OpenAiChatModel, OpenAiChatModelBuilder};
+pub use builder::{OpenAiBuilder, OpenAiChatModelBuilder, OpenAiModelBuilder};
+pub use chat_model::OpenAiChatModel;
 pub use embedder::{OpenAiEmbedder, OpenAiEmbedderBuilder};
-pub use model::{OpenAiModel, OpenAiModelBuilder};
+pub use model::OpenAiModel;
 pub use profile::Profile;
 
 const PROVIDER: &str = "openai";

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use futures_util::stream;
 
 use crate::error::{Code, Error, Result};
-use crate::http::SentKey;
 use crate::message::{MessageIds, Origin};
 use crate::model::{Capabilities, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo};
+use crate::sent_key::SentKey;
 use crate::telemetry::ChatTrace;
 
 pub use reply::Reply;

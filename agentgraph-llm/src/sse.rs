@@ -6,26 +6,36 @@
 //! the size of an event is limited.
 
 /// The most bytes of one event.
-pub(crate) const MAX_EVENT: usize = 32 * 1024 * 1024;
+pub const MAX_EVENT: usize = 32 * 1024 * 1024;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Event {
+pub struct Event {
     /// The data lines, joined by line feeds.
-    pub(crate) data: Vec<u8>,
+    pub data: Vec<u8>,
     /// Whether the event's name is `error`.
-    pub(crate) is_error: bool,
+    pub is_error: bool,
 }
 
 /// An event larger than the parser's limit.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct OversizedEvent;
+pub struct OversizedEvent;
 
 /// A parser of bytes that are split at any place.
+///
+/// ```
+/// use agentgraph_llm::sse::{MAX_EVENT, SseParser};
+///
+/// let (mut parser, mut events) = (SseParser::new(MAX_EVENT), Vec::new());
+/// parser.push(b"data: one\r\n\r\ndata: t", &mut events).unwrap();
+/// parser.push(b"wo", &mut events).unwrap();
+/// events.extend(parser.end());
+/// assert_eq!((events.len(), &*events[1].data), (2, b"two".as_slice()));
+/// ```
 #[derive(Debug)]
-pub(crate) struct SseParser {
+pub struct SseParser {
     line: Vec<u8>,
     data: Option<Vec<u8>>,
     is_error: bool,
@@ -36,7 +46,8 @@ pub(crate) struct SseParser {
 }
 
 impl SseParser {
-    pub(crate) fn new(max_event: usize) -> Self {
+    /// A parser of one body, whose events have at most this size in bytes.
+    pub fn new(max_event: usize) -> Self {
         SseParser {
             line: Vec::new(),
             data: None,
@@ -47,8 +58,11 @@ impl SseParser {
         }
     }
 
-    /// Adds a piece and returns the events that it completes.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), OversizedEvent> {
+    /// Adds a piece, and its complete events to `events`.
+    ///
+    /// # Errors
+    /// If an event is larger than the limit. The body cannot be read further.
+    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), OversizedEvent> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -67,7 +81,7 @@ impl SseParser {
     }
 
     /// Ends the body and returns the last event, if no blank line followed it.
-    pub(crate) fn end(&mut self) -> Option<Event> {
+    pub fn end(&mut self) -> Option<Event> {
         self.end_line().or_else(|| self.take_event())
     }
 

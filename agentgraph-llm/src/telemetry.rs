@@ -18,9 +18,9 @@ use tracing::field::{Empty, display};
 use tracing::{Level, Span};
 
 use crate::error::Error;
-use crate::http::SentKey;
 use crate::message::ToolUse;
 use crate::model::{ChatEvent, ChatRequest, ChatResponse, ModelInfo};
+use crate::sent_key::SentKey;
 use crate::tool::{ToolError, ToolOutput};
 use content::Content;
 

@@ -1,12 +1,9 @@
 //! A tool that a model may call, its description for the model, and its errors.
 
-mod arguments;
 mod call;
 mod command;
-pub(crate) mod execution;
 mod function;
 mod limits;
-mod node;
 mod spec;
 
 use std::fmt;
@@ -25,8 +22,7 @@ pub use call::{NoContext, ToolCall};
 pub use command::{AnyCommand, StateType};
 pub use function::FnTool;
 pub use limits::{LimitedTool, ToolExt};
-pub use node::{IsToolNode, MessageChannels, ToolNode};
-pub use spec::ToolSpec;
+pub use spec::{ToolFields, ToolSpec};
 
 /// A tool that a model may call. Object-safe; most tools are a [`FnTool`] over an async closure.
 #[async_trait]

@@ -36,11 +36,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation;
 use crate::error::{Error, Result};
+use crate::execution::{self, Toolbox};
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::model::end::{empty_answer, is_empty};
 use crate::model::stream::truncated;
 use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ToolMode, Usage};
-use crate::tool::execution::{self, Toolbox};
 use crate::tool::{Tool, ToolOutput};
 use crate::tool_macro::IntoTool;
 use after::After;

@@ -7,9 +7,9 @@ use agentgraph::{Command, Ctx, Snapshot};
 use super::plan::{Next, Plan};
 use super::state::{AgentChange, AgentChannels, RecordChange};
 use crate::error::Result;
-use crate::listening;
 use crate::message::Message;
 use crate::middleware::{Hooks, Jump, Middleware, Turn, TurnStart};
+use crate::model::listening;
 use crate::tool_loop::LoopEnd;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,10 @@ use super::plan::{Next, Plan};
 use super::state::{AgentChange, AgentChannels, AnswerFacts, RecordChange};
 use crate::conversation;
 use crate::error::{Code, Error, Result};
-use crate::listening;
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::middleware::{Bill, ModelRequest, NextModel, OpenBill};
 use crate::model::end::{empty_answer, is_empty};
-use crate::model::{ChatResponse, ToolMode};
+use crate::model::{ChatResponse, ToolMode, listening};
 use crate::tool_loop::LoopEnd;
 use crate::tool_loop::after::After;
 

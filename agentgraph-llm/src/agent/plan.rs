@@ -15,11 +15,12 @@ use super::worker::{Worker, WorkerTool};
 use super::{Agent, CompiledAgent, Limits};
 use crate::conversation;
 use crate::error::{BoxError, Code, Error, Result};
+use crate::execution::{Toolbox, same_name};
 use crate::message::{Message, ToolUse};
 use crate::middleware::{Chain, Middleware};
 use crate::model::{ChatModel, ChatRequest};
-use crate::tool::execution::{Toolbox, same_name};
-use crate::tool::{Tool, ToolNode};
+use crate::tool::Tool;
+use crate::tool_node::ToolNode;
 
 pub(super) const MODEL: &str = "model";
 pub(super) const TOOLS: &str = "tools";

@@ -7,8 +7,8 @@ use crate::json::RawJson;
 use crate::message::Message;
 use crate::middleware::{Bill, MessageEdits, Slots};
 use crate::model::{StopReason, Usage};
-use crate::tool::MessageChannels;
 use crate::tool_loop::LoopEnd;
+use crate::tool_node::MessageChannels;
 
 /// The state of an agent without channels of its own.
 ///

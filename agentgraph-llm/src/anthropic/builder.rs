@@ -4,8 +4,8 @@ use reqwest::header::{HeaderMap, HeaderValue};
 
 use super::encode::DEFAULT_MAX_TOKENS;
 use super::{AnthropicModel, DIALECT};
-use crate::error::{Code, Error, Result};
-use crate::http::{self, Authentication, Connection, Wire, connection_settings};
+use crate::error::Result;
+use crate::http::{self, Authentication, Connection, Wire, config, connection_settings};
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2026-10-21";
@@ -35,6 +35,8 @@ pub struct AnthropicModelBuilder {
     betas: Vec<String>,
     temperature: Option<f32>,
     max_tokens: u32,
+    /// The path that is added to an address without a version.
+    path: &'static str,
     connection: Connection,
 }
 
@@ -46,6 +48,7 @@ impl Default for AnthropicModelBuilder {
             betas: Vec::new(),
             temperature: None,
             max_tokens: DEFAULT_MAX_TOKENS,
+            path: "v1",
             connection: Connection::new(DEFAULT_BASE_URL, Authentication::Bearer),
         }
     }
@@ -91,6 +94,22 @@ impl AnthropicModelBuilder {
         self
     }
 
+    /// Sets version and path to those of Amazon Bedrock, whose endpoint in the form of Anthropic takes a
+    /// key of Bedrock. The address is that of a region. Not tried live.
+    ///
+    /// ```
+    /// use agentgraph_llm::AnthropicModel;
+    ///
+    /// let region = AnthropicModel::builder().bedrock().base_url("https://bedrock-runtime.us-east-1.amazonaws.com");
+    /// let model = region.api_key("not-a-real-key").model("anthropic.claude-...").build()?;
+    /// assert!(format!("{model:?}").contains("amazonaws.com/anthropic/v1"));
+    /// # Ok::<(), agentgraph_llm::Error>(())
+    /// ```
+    pub fn bedrock(mut self) -> Self {
+        self.path = "anthropic/v1";
+        self.api_version("2023-06-01")
+    }
+
     /// Requests a beta feature of the API. May be called several times.
     pub fn beta(mut self, name: impl Into<String>) -> Self {
         self.betas.push(name.into());
@@ -114,15 +133,10 @@ impl AnthropicModelBuilder {
     /// # Errors
     /// `E_LLM_CONFIG` if key or model are missing or a setting is invalid.
     pub fn build(self) -> Result<AnthropicModel> {
-        let model = self.model.filter(|model| !model.trim().is_empty());
-        let model = model.ok_or_else(|| config("no model: set one with `.model(\"claude-...\")`"))?;
-        if self.temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
-            return Err(config(
-                "the temperature is not a number from 0 up: set one with `.temperature(..)`, or none",
-            ));
-        }
+        let model = http::named(self.model, "claude-...")?;
+        http::check_temperature(self.temperature)?;
         let endpoint = self.connection.endpoint(Wire {
-            version: "v1",
+            version: self.path.into(),
             missing_key: Some("no API key: set one with `.api_key(..)` or ANTHROPIC_API_KEY"),
             headers: headers(&self.version, &self.betas)?,
             dialect: DIALECT,
@@ -143,15 +157,12 @@ fn headers(version: &str, betas: &[String]) -> Result<HeaderMap> {
     Ok(headers)
 }
 
-fn config(message: impl Into<String>) -> Error {
-    Error::new(Code::Config, message)
-}
-
 #[cfg(test)]
 mod tests {
     use secrecy::ExposeSecret;
 
     use super::*;
+    use crate::error::Code;
     use crate::http::KeySource;
 
     /// The builder of an environment in which these variables are set.

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::http::{Answer, says_error, stream_decoder};
-use crate::json::{Object, WireValue};
+use crate::http::{PartialAnswer, says_error, stream_decoder};
+use crate::json::{Object, RawJson, WireValue};
 use crate::message::Block;
 use crate::model::end::{Built, End};
 use crate::model::{ChatEvent, ChatResponse};
@@ -46,7 +46,7 @@ impl Default for StreamDecoder {
 impl StreamDecoder {
     /// A decoder of one response.
     pub fn new() -> Self {
-        StreamDecoder(crate::http::Feed::new(PartialResponse::default()))
+        StreamDecoder(crate::http::SseDecoder::new(PartialResponse::default()))
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct PartialResponse {
     end: End,
 }
 
-impl Answer for PartialResponse {
+impl PartialAnswer for PartialResponse {
     fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<bool> {
         let event = decode::parse_object(data)?;
         if says_error(&event) {
@@ -86,8 +86,8 @@ impl Answer for PartialResponse {
         decode::decode(body)
     }
 
-    fn refusal(fields: &Object) -> Error {
-        failure::from_event(fields)
+    fn refusal(fields: &RawJson) -> Error {
+        failure::from_event(&Object::parse(fields.get()).unwrap_or_default())
     }
 }
 

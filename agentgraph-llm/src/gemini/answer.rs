@@ -5,7 +5,7 @@ use super::decode::{self, broken};
 use super::failure;
 use super::usage::WireUsage;
 use crate::error::{Error, Result};
-use crate::http::{Answer, is_done_mark, says_error};
+use crate::http::{PartialAnswer, is_done_mark, says_error};
 use crate::json::{Object, RawJson, WireValue};
 use crate::message::{Block, Message, MessageIds, Role};
 use crate::model::end::{Built, End};
@@ -31,7 +31,7 @@ pub(crate) struct PartialResponse {
     rest: Object,
 }
 
-impl Answer for PartialResponse {
+impl PartialAnswer for PartialResponse {
     fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<bool> {
         if !is_done_mark(data) {
             self.add(decode::text(data).and_then(decode::object)?, out)?;
@@ -76,8 +76,8 @@ impl Answer for PartialResponse {
         decode::whole(body, &self.ids)
     }
 
-    fn refusal(fields: &Object) -> Error {
-        failure::from_body(fields)
+    fn refusal(fields: &RawJson) -> Error {
+        failure::from_body(&Object::parse(fields.get()).unwrap_or_default())
     }
 }
 

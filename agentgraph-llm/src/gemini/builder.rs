@@ -1,10 +1,12 @@
 //! The settings of a [`GeminiModel`].
 
+use std::sync::Arc;
+
 use reqwest::header::HeaderMap;
 
-use super::{DIALECT, GeminiModel};
-use crate::error::{Code, Error, Result};
-use crate::http::{self, Authentication, Connection, Wire, connection_settings};
+use super::{DIALECT, GeminiModel, GoogleCredentials};
+use crate::error::Result;
+use crate::http::{self, Authentication, Connection, Wire, config, connection_settings};
 
 const DEFAULT_BASE_URL: &str = "https://generativelanguage.googleapis.com";
 
@@ -30,12 +32,19 @@ pub struct GeminiModelBuilder {
     model: Option<String>,
     temperature: Option<f32>,
     max_tokens: Option<u32>,
+    is_vertex: bool,
     connection: Connection,
 }
 
 impl Default for GeminiModelBuilder {
     fn default() -> Self {
-        GeminiModelBuilder { model: None, temperature: None, max_tokens: None, connection: connection() }
+        GeminiModelBuilder {
+            model: None,
+            temperature: None,
+            max_tokens: None,
+            is_vertex: false,
+            connection: connection(),
+        }
     }
 }
 
@@ -65,20 +74,53 @@ impl GeminiModelBuilder {
         self
     }
 
+    /// Asks Vertex AI of a project in place of the Gemini API, such as `("my-project", "us-central1")` or
+    /// `("my-project", "global")`. Without a key, tokens come from the
+    /// [default credentials](GoogleCredentials::find). Not tried live.
+    ///
+    /// ```
+    /// use agentgraph_llm::GeminiModel;
+    ///
+    /// let model = GeminiModel::builder().vertex("my-project", "europe-west4").api_key("a-token").model("m").build()?;
+    /// let address = "https://europe-west4-aiplatform.googleapis.com/v1/projects/my-project/locations/europe-west4";
+    /// assert!(format!("{model:?}").contains(address));
+    /// # Ok::<(), agentgraph_llm::Error>(())
+    /// ```
+    pub fn vertex(self, project: &str, location: &str) -> Self {
+        let host = match location {
+            "global" => String::new(),
+            region => format!("{region}-"),
+        };
+        let path = format!("v1/projects/{project}/locations/{location}/publishers/google");
+        self.vertex_at(format!("https://{host}aiplatform.googleapis.com/{path}"))
+    }
+
+    /// Asks Vertex AI at an address that ends with `publishers/google`, such as that of a proxy.
+    pub fn vertex_at(mut self, url: impl Into<String>) -> Self {
+        self.is_vertex = true;
+        self.base_url(url)
+    }
+
     /// Builds the model. Nothing is sent.
     ///
     /// # Errors
     /// `E_LLM_CONFIG` if key or model are missing or a setting is invalid.
-    pub fn build(self) -> Result<GeminiModel> {
-        let model = name(self.model)?;
-        if self.temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
-            return Err(config(
-                "the temperature is not a number from 0 up: set one with `.temperature(..)`, or none",
-            ));
-        }
+    pub fn build(mut self) -> Result<GeminiModel> {
+        let model = http::named(self.model, "gemini-...")?;
+        http::check_temperature(self.temperature)?;
         let ids = self.connection.ids.clone();
-        let endpoint = self.connection.endpoint(wire())?;
-        Ok(GeminiModel { model, temperature: self.temperature, max_tokens: self.max_tokens, ids, endpoint })
+        let mut wire = wire();
+        if self.is_vertex {
+            wire.version = "".into();
+            self.connection.own_authentication = Authentication::Bearer;
+            if self.connection.key.is_none() {
+                let credentials = GoogleCredentials::find()?.clock(Arc::clone(&self.connection.clock));
+                self.connection.key = Some(http::KeySource::Provider(Arc::new(credentials)));
+            }
+        }
+        let endpoint = self.connection.endpoint(wire)?;
+        let GeminiModelBuilder { temperature, max_tokens, is_vertex, .. } = self;
+        Ok(GeminiModel { model, temperature, max_tokens, ids, is_vertex, endpoint })
     }
 }
 
@@ -103,20 +145,11 @@ pub(super) fn connection_from(var: impl Fn(&str) -> Option<String>, otherwise: &
 
 pub(super) fn wire() -> Wire {
     Wire {
-        version: "v1beta",
+        version: "v1beta".into(),
         missing_key: Some("no API key: set one with `.api_key(..)` or GEMINI_API_KEY"),
         headers: HeaderMap::new(),
         dialect: DIALECT,
     }
-}
-
-pub(super) fn name(model: Option<String>) -> Result<String> {
-    let model = model.map(|model| model.trim().to_owned()).filter(|model| !model.is_empty());
-    model.ok_or_else(|| config("no model: set one with `.model(\"gemini-...\")`"))
-}
-
-pub(super) fn config(message: impl Into<String>) -> Error {
-    Error::new(Code::Config, message)
 }
 
 #[cfg(test)]
@@ -124,6 +157,7 @@ mod tests {
     use secrecy::ExposeSecret;
 
     use super::*;
+    use crate::error::Code;
     use crate::http::KeySource;
 
     fn from(vars: &'static [(&'static str, &'static str)]) -> Result<GeminiModelBuilder> {

@@ -2,7 +2,7 @@
 
 use super::answer::PartialResponse;
 use crate::error::{Code, Error, Result};
-use crate::http::Answer;
+use crate::http::PartialAnswer;
 use crate::json::{Object, WireValue};
 use crate::message::MessageIds;
 use crate::model::end::Built;

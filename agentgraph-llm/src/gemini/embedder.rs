@@ -6,11 +6,11 @@ use std::sync::Arc;
 use agentgraph::store::Embedder;
 use async_trait::async_trait;
 
-use super::builder::{self, config};
+use super::builder;
 use super::{decode, method, resource};
 use crate::embed;
 use crate::error::{BoxError, Result};
-use crate::http::{Connection, Endpoint, connection_settings};
+use crate::http::{self, Connection, Endpoint, config, connection_settings};
 use crate::json::{Extra, Object, RawJson, WireValue};
 
 /// The most texts of one request.
@@ -182,7 +182,7 @@ impl GeminiEmbedderBuilder {
     /// # Errors
     /// `E_LLM_CONFIG` if key, model or dimensions are missing or a setting is invalid.
     pub fn build(self) -> Result<GeminiEmbedder> {
-        let model = builder::name(self.model)?;
+        let model = http::named(self.model, "gemini-embedding-...")?;
         if self.dimensions == 0 {
             return Err(config("no length of the vectors: set it with `.dimensions(..)`"));
         }

@@ -54,6 +54,14 @@ pub fn encode_count(model: &str, request: &ChatRequest) -> RawJson {
     Object::default().with("generateContentRequest", whole.to_json()).to_json()
 }
 
+/// The body of `countTokens` of Vertex, which takes only what is counted.
+pub(super) fn count_body(model: &str, request: &ChatRequest) -> RawJson {
+    let body = body(model, request);
+    let counted = ["contents", "systemInstruction", "tools", "generationConfig"];
+    let fields = counted.into_iter().filter_map(|name| Some((name, body.get(name)?.clone())));
+    fields.fold(Object::default(), |fields, (name, value)| fields.with(name, value)).to_json()
+}
+
 fn body(model: &str, request: &ChatRequest) -> Object {
     let info = ModelInfo::new(PROVIDER, model);
     let messages: Vec<_> = request.messages.iter().map(|message| message.for_model(&info)).collect();

@@ -1,7 +1,7 @@
 //! The decoder of a streamed response, from bytes to events.
 
 use super::answer::PartialResponse;
-use crate::http::{Feed, stream_decoder};
+use crate::http::{SseDecoder, stream_decoder};
 use crate::message::MessageIds;
 
 stream_decoder! {
@@ -34,11 +34,11 @@ impl Default for StreamDecoder {
 impl StreamDecoder {
     /// A decoder of one response.
     pub fn new() -> Self {
-        StreamDecoder(Feed::new(PartialResponse::default()))
+        StreamDecoder(SseDecoder::new(PartialResponse::default()))
     }
 
     /// Sets the source of ids for calls that come without one. To be set before the first bytes.
     pub fn call_ids(self, ids: MessageIds) -> Self {
-        StreamDecoder(Feed::new(PartialResponse::new(ids)))
+        StreamDecoder(SseDecoder::new(PartialResponse::new(ids)))
     }
 }

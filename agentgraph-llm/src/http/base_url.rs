@@ -9,7 +9,8 @@ pub(super) struct BaseUrl<'a> {
     pub(super) text: &'a str,
     /// An address that is right, for messages.
     pub(super) example: &'a str,
-    /// The path that is added unless the address ends with a version, such as `v1`; empty for none.
+    /// The path that is added unless the address ends with a version, such as `v1`, or has a query; empty for
+    /// none.
     pub(super) version: &'a str,
     pub(super) allows_plain_http: bool,
 }
@@ -21,6 +22,11 @@ impl BaseUrl<'_> {
     /// `E_LLM_CONFIG`. The message does not repeat the address, which may hold a password.
     pub(super) fn check(&self) -> Result<Url> {
         let text = self.text.trim().trim_end_matches('/');
+        if text.is_empty() {
+            return Err(config(
+                "no base URL: this server has none of its own, so set one with `.base_url(..)`",
+            ));
+        }
         let mut url = Url::parse(text).map_err(|error| self.wrong(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(self.wrong("it is neither http nor https"));
@@ -28,8 +34,8 @@ impl BaseUrl<'_> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(self.wrong("it holds a user or a password, which would show up in logs"));
         }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(self.wrong("it has a query or a fragment"));
+        if url.fragment().is_some() {
+            return Err(self.wrong("it has a fragment"));
         }
         if url.scheme() == "http" && !is_loopback(&url) && !self.allows_plain_http {
             return Err(config(
@@ -38,7 +44,8 @@ impl BaseUrl<'_> {
             ));
         }
         let has_version = url.path_segments().and_then(|mut path| path.next_back()).is_some_and(is_version);
-        if !has_version && !self.version.is_empty() {
+        // An address with a query, such as `..?api-version=..`, is that of one deployment.
+        if !has_version && url.query().is_none() && !self.version.is_empty() {
             extend(&mut url, self.version);
         }
         Ok(url)
@@ -92,12 +99,16 @@ mod tests {
         assert_eq!(check("https://gate/v1beta2", "v1beta", false).unwrap(), "https://gate/v1beta2");
         assert_eq!(check("https://gate/voice", "v1", false).unwrap(), "https://gate/voice/v1");
         assert_eq!(check("https://gate/a", "", false).unwrap(), "https://gate/a");
+        assert_eq!(check("https://gate", "openai/v1", false).unwrap(), "https://gate/openai/v1");
+        assert_eq!(
+            check("https://gate/d?api-version=1", "v1", false).unwrap(),
+            "https://gate/d?api-version=1"
+        );
     }
 
     #[test]
     fn an_invalid_base_url_is_refused_and_not_repeated_in_the_error() {
-        for base in
-            ["", "api.anthropic.com", "ftp://host", "http://user:hunter2@host", "http://host?token=hunter2"]
+        for base in ["", "api.anthropic.com", "ftp://host", "http://user:hunter2@host", "http://host#hunter2"]
         {
             let error = check(base, "v1", false).unwrap_err();
             assert_eq!(error.code(), Code::Config, "{base}");
@@ -125,5 +136,8 @@ mod tests {
         let mut url = Url::parse("https://gate/v1").unwrap();
         extend(&mut url, "models/a?b#c:run");
         assert_eq!(url.as_str(), "https://gate/v1/models/a%3Fb%23c:run");
+        let mut url = Url::parse("https://gate/d?api-version=1").unwrap();
+        extend(&mut url, "chat/completions");
+        assert_eq!(url.as_str(), "https://gate/d/chat/completions?api-version=1");
     }
 }

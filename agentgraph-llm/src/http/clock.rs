@@ -38,3 +38,18 @@ impl Clock for SystemClock {
         tokio::time::sleep(wait).await;
     }
 }
+
+#[async_trait]
+impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
+    fn now(&self) -> SystemTime {
+        (**self).now()
+    }
+
+    fn jitter(&self) -> f64 {
+        (**self).jitter()
+    }
+
+    async fn sleep(&self, wait: Duration) {
+        (**self).sleep(wait).await;
+    }
+}

@@ -1,5 +1,6 @@
 //! The settings that all wires share, and the endpoint that they make.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,16 +9,28 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::base_url::{self, BaseUrl};
 use super::key::{KeyHeader, KeySource};
-use super::{Authentication, Clock, Dialect, Endpoint, Policy, SystemClock, Timeouts, chain};
+use super::{
+    Authentication, Clock, Dialect, Endpoint, Policy, SystemClock, Timeouts, chain, connection_settings,
+};
 use crate::error::{Code, Error, Result};
 use crate::message::MessageIds;
 
-/// The settings that all wires share. [`connection_settings!`](super::connection_settings) gives a builder
-/// with a field `connection` their setters.
+/// The settings that all wires share.
+///
+/// ```
+/// use agentgraph_llm::Authentication;
+/// use agentgraph_llm::http::Connection;
+///
+/// let connection = Connection::new("https://models.internal", Authentication::Bearer).api_key("not-a-real-key");
+/// assert!(!format!("{connection:?}").contains("not-a-real-key"));
+/// ```
+// The builders of this crate have it in a field, and `connection_settings!` gives them its setters.
 #[derive(Clone)]
-pub(crate) struct Connection {
+pub struct Connection {
     pub(crate) key: Option<KeySource>,
-    pub(crate) authentication: Authentication,
+    /// `None` for that of the wire.
+    pub(crate) authentication: Option<Authentication>,
+    pub(crate) own_authentication: Authentication,
     pub(crate) base_url: String,
     pub(crate) allows_plain_http: bool,
     pub(crate) headers: Vec<(String, String)>,
@@ -29,22 +42,27 @@ pub(crate) struct Connection {
     default_url: &'static str,
 }
 
+connection_settings!(@ Connection, "the address of `new`");
+
 /// What a wire adds to the settings.
-pub(crate) struct Wire {
+pub struct Wire {
     /// The path that is added to a base URL which does not end with a version, such as `v1`; empty for none.
-    pub(crate) version: &'static str,
+    pub version: Cow<'static, str>,
     /// The message of the error for a missing key; `None` if the server may need none.
-    pub(crate) missing_key: Option<&'static str>,
+    pub missing_key: Option<&'static str>,
     /// The wire's own headers. Headers of the user replace them.
-    pub(crate) headers: HeaderMap,
-    pub(crate) dialect: Dialect,
+    pub headers: HeaderMap,
+    /// How the provider writes its errors and headers.
+    pub dialect: Dialect,
 }
 
 impl Connection {
-    pub(crate) fn new(default_url: &'static str, authentication: Authentication) -> Self {
+    /// The settings with the address of a server, and how it takes the key.
+    pub fn new(default_url: &'static str, authentication: Authentication) -> Self {
         Connection {
             key: None,
-            authentication,
+            authentication: None,
+            own_authentication: authentication,
             base_url: default_url.to_owned(),
             allows_plain_http: false,
             headers: Vec::new(),
@@ -61,16 +79,16 @@ impl Connection {
     ///
     /// # Errors
     /// `E_LLM_CONFIG` if a setting is invalid or the key is missing.
-    pub(crate) fn endpoint(self, wire: Wire) -> Result<Arc<Endpoint>> {
+    pub fn endpoint(self, wire: Wire) -> Result<Arc<Endpoint>> {
         let base = BaseUrl {
             text: &self.base_url,
             example: self.default_url,
-            version: wire.version,
+            version: &wire.version,
             allows_plain_http: self.allows_plain_http,
         };
         let base = base.check()?;
         let headers = self.all_headers(wire.headers)?;
-        let key = KeyHeader::new(&self.authentication, self.key)?;
+        let key = KeyHeader::new(self.authentication.as_ref().unwrap_or(&self.own_authentication), self.key)?;
         if let Some(message) = wire.missing_key
             && !key.has_key()
             && !headers.contains_key(key.name())
@@ -92,6 +110,10 @@ impl Connection {
             ids: self.ids,
             dialect: wire.dialect,
         }))
+    }
+
+    fn connection(&mut self) -> &mut Self {
+        self
     }
 
     fn all_headers(&self, mut headers: HeaderMap) -> Result<HeaderMap> {
@@ -121,6 +143,21 @@ impl fmt::Debug for Connection {
             .field("timeouts", &self.timeouts)
             .field("policy", &self.policy)
             .finish_non_exhaustive()
+    }
+}
+
+/// The name of a model, which is required. `example` is one, for the error.
+pub(crate) fn named(model: Option<String>, example: &str) -> Result<String> {
+    let model = model.map(|model| model.trim().to_owned()).filter(|model| !model.is_empty());
+    model.ok_or_else(|| config(format!("no model: set one with `.model(\"{example}\")`")))
+}
+
+pub(crate) fn check_temperature(temperature: Option<f32>) -> Result<()> {
+    match temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
+        true => {
+            Err(config("the temperature is not a number from 0 up: set one with `.temperature(..)`, or none"))
+        }
+        false => Ok(()),
     }
 }
 
@@ -158,6 +195,6 @@ fn client(base: &Url, timeouts: Timeouts) -> Result<reqwest::Client> {
     builder.build().map_err(|error| config(format!("the HTTP client cannot be built: {}", chain(&error))))
 }
 
-fn config(message: impl Into<String>) -> Error {
+pub(crate) fn config(message: impl Into<String>) -> Error {
     Error::new(Code::Config, message)
 }

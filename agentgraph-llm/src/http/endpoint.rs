@@ -9,16 +9,17 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use super::events::Events;
-use super::key::{KeyHeader, SentKey};
+use super::key::KeyHeader;
 use super::{Clock, Decoder, Dialect, MAX_BODY, Policy, Timeouts, base_url, chain, retry};
 use crate::error::{Code, Error, Result};
 use crate::message::MessageIds;
 use crate::model::end::unless_empty;
 use crate::model::{ChatRequest, ChatStream, ModelInfo, TokenCount};
+use crate::sent_key::SentKey;
 use crate::telemetry::ChatTrace;
 
-/// The client of one server.
-pub(crate) struct Endpoint {
+/// The client of one server: see [`Connection::endpoint`](super::Connection::endpoint).
+pub struct Endpoint {
     pub(super) client: reqwest::Client,
     pub(super) base: Url,
     pub(super) headers: HeaderMap,
@@ -31,41 +32,53 @@ pub(crate) struct Endpoint {
 }
 
 /// The request of a message.
-pub(crate) struct Call {
-    pub(crate) url: Url,
-    pub(crate) body: String,
-    pub(crate) info: ModelInfo,
+pub struct Call {
+    /// The address.
+    pub url: Url,
+    /// The body, as JSON.
+    pub body: String,
+    /// The model, for the span and for the origin of the message.
+    pub info: ModelInfo,
     /// The request that `body` is made of, for the span.
-    pub(crate) request: ChatRequest,
+    pub request: ChatRequest,
+}
+
+/// The attempts of one call.
+#[derive(Default)]
+struct Attempts {
+    retries: u32,
+    /// The key was refused, and its source was asked for another one.
+    has_new_key: bool,
 }
 
 impl Endpoint {
-    /// The address of a path below the base URL, such as `messages`. A query is added by the caller.
-    pub(crate) fn url(&self, path: &str) -> Url {
+    /// The address of a path below the base URL, such as `messages`, with the query of the base URL.
+    pub fn url(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         base_url::extend(&mut url, path);
         url
     }
 
     /// Sends a body and reads the body of the response with `read`.
-    pub(crate) async fn send<T>(
-        &self,
-        url: &Url,
-        body: &str,
-        read: impl Fn(&[u8]) -> Result<T>,
-    ) -> Result<T> {
-        let mut tries = 0;
+    ///
+    /// # Errors
+    /// Those of the connection, of the server and of `read`, after the retries.
+    pub async fn send<T>(&self, url: &Url, body: &str, read: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
+        let mut attempts = Attempts::default();
         loop {
             match self.try_send(url, body, &read).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) => self.wait_or_give_up(error, &mut tries).await?,
+                Err(error) => self.wait_or_give_up(error, &mut attempts).await?,
             }
         }
     }
 
     /// Asks the server for the number of tokens of a request to `model`. A server without the endpoint, such
     /// as most compatible ones, gives an estimate.
-    pub(crate) async fn count(
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub async fn count(
         &self,
         url: &Url,
         body: &str,
@@ -84,7 +97,10 @@ impl Endpoint {
     ///
     /// The response gets its message id, its origin, the id of the request and the rate limits here, and the
     /// call has its span.
-    pub(crate) async fn stream<D: Decoder>(
+    ///
+    /// # Errors
+    /// Those of the connection and of the server before the first event, after the retries.
+    pub async fn stream<D: Decoder>(
         self: &Arc<Self>,
         call: Call,
         decoder: impl Fn() -> D + Send + Sync + 'static,
@@ -122,20 +138,28 @@ impl Endpoint {
         trace: &ChatTrace,
         decoder: impl Fn() -> D,
     ) -> Result<Events<D>> {
-        let mut tries = 0;
+        let mut attempts = Attempts::default();
         loop {
             match self.try_stream(call, trace, decoder()).await {
                 Ok(events) => return Ok(events),
-                Err(error) => self.wait_or_give_up(error, &mut tries).await?,
+                Err(error) => self.wait_or_give_up(error, &mut attempts).await?,
             }
         }
     }
 
-    async fn wait_or_give_up(&self, error: Error, tries: &mut u32) -> Result<()> {
+    async fn wait_or_give_up(&self, error: Error, attempts: &mut Attempts) -> Result<()> {
         let (code, status) = (error.code(), error.status());
-        let wait = self.policy.wait(error, *tries, self.clock.jitter())?;
-        *tries += 1;
-        tracing::debug!(%code, status, retry = *tries, ?wait, "trying the call again");
+        // A token that its source keeps may have expired, or was revoked. That is no retry of the same call.
+        if status == Some(401)
+            && !std::mem::replace(&mut attempts.has_new_key, true)
+            && self.key.renew().await
+        {
+            tracing::debug!("the key was refused: asking its source for another one");
+            return Ok(());
+        }
+        let wait = self.policy.wait(error, attempts.retries, self.clock.jitter())?;
+        attempts.retries += 1;
+        tracing::debug!(%code, status, retry = attempts.retries, ?wait, "trying the call again");
         self.clock.sleep(wait).await;
         Ok(())
     }
@@ -164,6 +188,11 @@ impl Endpoint {
         };
         let opened = self.in_time(deadline, opened).await?;
         Events::begin(Arc::clone(self), opened, &call.info, decoder, deadline).await
+    }
+
+    /// Without the query, which may hold a secret.
+    fn shown_url(&self) -> &str {
+        self.base.as_str().split('?').next().unwrap_or_default()
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -339,7 +368,7 @@ fn compressed(encoding: &str) -> Error {
 impl fmt::Debug for Endpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Endpoint")
-            .field("url", &self.base.as_str())
+            .field("url", &self.shown_url())
             .field("timeouts", &self.timeouts)
             .field("policy", &self.policy)
             .finish_non_exhaustive()

@@ -50,14 +50,16 @@ impl<D: Decoder> Events<D> {
         loop {
             let piece = match self.read_piece().await {
                 Ok(Some(piece)) => piece.as_ref().to_vec(),
-                Ok(None) => break self.decoder.feed().end(),
+                Ok(None) => break self.decoder.end(),
                 Err(error) => return Err(self.complete_error(error)),
             };
             match first_character(&piece) {
-                Some((at, b'{' | b'[')) => return self.read_whole(piece[at..].to_vec(), deadline).await,
+                Some((at, b'{' | b'[')) if !self.decoder.streams_json() => {
+                    return self.read_whole(piece[at..].to_vec(), deadline).await;
+                }
                 Some((_, b'<')) => return Err(self.complete_error(no_stream(kind))),
-                Some(_) => break self.decoder.feed().push(&piece),
-                None => self.decoder.feed().push(&piece),
+                Some(_) => break self.decoder.push(&piece),
+                None => self.decoder.push(&piece),
             }
         }
         match self.read_next().await {
@@ -85,7 +87,7 @@ impl<D: Decoder> Events<D> {
         let endpoint = &self.endpoint;
         let rest = endpoint.read_after(begun, &mut self.opened.response);
         let body = endpoint.in_time(deadline, rest).await;
-        match body.and_then(|body| self.decoder.feed().whole(&body)) {
+        match body.and_then(|body| self.decoder.whole(&body)) {
             Ok(mut response) => {
                 self.complete(&mut response);
                 Ok(events_of(&response).into())
@@ -96,7 +98,7 @@ impl<D: Decoder> Events<D> {
 
     async fn read_next(&mut self) -> Result<ChatEvent> {
         loop {
-            match self.decoder.feed().next_event() {
+            match self.decoder.next_event() {
                 Some(Ok(ChatEvent::Finished(mut response))) => {
                     self.complete(&mut response);
                     return Ok(ChatEvent::Finished(response));
@@ -104,10 +106,10 @@ impl<D: Decoder> Events<D> {
                 Some(Ok(event)) => return Ok(event),
                 Some(Err(error)) => return Err(self.complete_error(error)),
                 None => match self.read_piece().await {
-                    Ok(Some(piece)) => self.decoder.feed().push(piece.as_ref()),
-                    Ok(None) => self.decoder.feed().end(),
+                    Ok(Some(piece)) => self.decoder.push(piece.as_ref()),
+                    Ok(None) => self.decoder.end(),
                     Err(error) => {
-                        let error = self.decoder.feed().break_off(error);
+                        let error = self.decoder.break_off(error);
                         return Err(self.complete_error(error));
                     }
                 },

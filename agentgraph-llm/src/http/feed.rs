@@ -11,9 +11,88 @@ use crate::model::stream::truncated;
 use crate::model::{ChatEvent, ChatResponse};
 use crate::sse::{Event, MAX_EVENT, OversizedEvent, SseParser};
 
-/// A response in progress.
-pub(crate) trait Answer: fmt::Debug + Default + Send + 'static {
+/// Turns the bytes of one response into events, for the [`Endpoint`](super::Endpoint). Without I/O.
+///
+/// The decoders of the four wires implement it, and [`SseDecoder`] does for every [`PartialAnswer`]. A
+/// server that streams in another way, such as one JSON value a line, has one of its own.
+pub trait Decoder: Send + 'static {
+    /// Adds bytes, split at any place. Bytes after the last event are ignored.
+    fn push(&mut self, bytes: &[u8]);
+
+    /// Ends the input. Before the end of the response this is `E_LLM_TRUNCATED`.
+    fn end(&mut self);
+
+    /// The next complete event. The last one is [`ChatEvent::Finished`] or an error.
+    fn next_event(&mut self) -> Option<Result<ChatEvent>>;
+
+    /// Ends the stream with an error, which gets what came of the answer.
+    fn break_off(&mut self, error: Error) -> Error;
+
+    /// Whether a stream of this server begins with a bracket, as one of JSON values does. Otherwise such a
+    /// body is [whole](Self::whole), whatever its type says.
+    fn streams_json(&self) -> bool {
+        false
+    }
+
+    /// Reads the body of a server that answered with one JSON value instead of a stream.
+    ///
+    /// # Errors
+    /// `E_LLM_DECODE`, or what the body says.
+    fn whole(&mut self, body: &[u8]) -> Result<ChatResponse>;
+}
+
+/// A response in progress, of a server that sends server-sent events: the part of a wire that
+/// [`SseDecoder`] lacks.
+///
+/// ```
+/// use agentgraph_llm::http::{Built, Decoder, End, PartialAnswer, SseDecoder};
+/// use agentgraph_llm::{ChatEvent, ChatResponse, Code, Error, Message, RawJson, Result, StopReason};
+///
+/// /// Events are `{"text": ".."}`, and the last one is `{"end": true}`.
+/// #[derive(Debug, Default)]
+/// struct Echo {
+///     text: String,
+///     end: End,
+/// }
+///
+/// impl PartialAnswer for Echo {
+///     fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<bool> {
+///         let broken = |_| Error::new(Code::Decode, "the event is not JSON");
+///         let event: serde_json::Value = serde_json::from_slice(data).map_err(broken)?;
+///         if let Some(text) = event["text"].as_str() {
+///             self.text += text;
+///             out.push(ChatEvent::TextDelta { index: 0, text: text.to_owned() });
+///             return Ok(false);
+///         }
+///         self.end = End::Stop(StopReason::EndTurn);
+///         Ok(true)
+///     }
+///
+///     fn build(self, _: &mut Vec<ChatEvent>) -> Result<Built> {
+///         let response = ChatResponse::new(Message::assistant(self.text), StopReason::EndTurn);
+///         Ok(Built { response, end: self.end })
+///     }
+///
+///     fn whole(&self, _: &[u8]) -> Result<ChatResponse> {
+///         Err(Error::new(Code::Decode, "this server only streams"))
+///     }
+///
+///     fn refusal(fields: &RawJson) -> Error {
+///         Error::new(Code::Server, fields.get())
+///     }
+/// }
+///
+/// let mut decoder = SseDecoder::new(Echo::default());
+/// decoder.push(b"data: {\"text\": \"Hi\"}\n\ndata: {\"end\": true}\n\n");
+/// assert!(matches!(decoder.next_event(), Some(Ok(ChatEvent::TextDelta { .. }))));
+/// let Some(Ok(ChatEvent::Finished(response))) = decoder.next_event() else { panic!("the answer ended") };
+/// assert_eq!(response.message.text(), "Hi");
+/// ```
+pub trait PartialAnswer: fmt::Debug + Default + Send + 'static {
     /// Takes the data of one event, and says whether it was the last one.
+    ///
+    /// # Errors
+    /// They end the stream.
     fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<bool>;
 
     /// Whether the body may end here.
@@ -21,19 +100,26 @@ pub(crate) trait Answer: fmt::Debug + Default + Send + 'static {
         false
     }
 
-    /// The response, as far as it came. The events are those that only the end makes.
+    /// The response, as far as it came, and its end. The events are those that only the end makes.
+    ///
+    /// # Errors
+    /// If what came cannot be a message.
     fn build(self, out: &mut Vec<ChatEvent>) -> Result<Built>;
 
     /// Reads the body of a server that answered with one JSON value instead of a stream.
+    ///
+    /// # Errors
+    /// `E_LLM_DECODE`, or what the body says.
     fn whole(&self, body: &[u8]) -> Result<ChatResponse>;
 
     /// The error that an object with a field `error` is.
-    fn refusal(fields: &Object) -> Error;
+    fn refusal(fields: &RawJson) -> Error;
 }
 
-/// A stream in progress.
+/// The decoder of a stream of server-sent events, over what a wire makes of one event. An event of more than
+/// 32 MiB and a response of more than 64 MiB are `E_LLM_DECODE`. See [`PartialAnswer`] for an example.
 #[derive(Debug)]
-pub(crate) struct Feed<A> {
+pub struct SseDecoder<A> {
     sse: SseParser,
     events: VecDeque<Result<ChatEvent>>,
     done: bool,
@@ -42,62 +128,10 @@ pub(crate) struct Feed<A> {
     answer: A,
 }
 
-impl<A: Answer> Feed<A> {
-    pub(crate) fn new(answer: A) -> Self {
-        Feed { sse: SseParser::new(MAX_EVENT), events: VecDeque::new(), done: false, size: 0, answer }
-    }
-
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if self.done {
-            return;
-        }
-        self.size = self.size.saturating_add(bytes.len());
-        if self.size > MAX_BODY {
-            return self.fail(too_large("the stream", MAX_BODY));
-        }
-        let mut found = Vec::new();
-        let outcome = self.sse.push(bytes, &mut found);
-        for event in found {
-            self.take(&event);
-        }
-        if let Err(OversizedEvent) = outcome {
-            self.fail(too_large("one event of the stream", MAX_EVENT));
-        }
-    }
-
-    pub(crate) fn end(&mut self) {
-        if self.done {
-            return;
-        }
-        match self.sse.end() {
-            Some(event) if event.is_error || is_readable(&event.data) => self.take(&event),
-            // An unreadable event at the very end was cut off.
-            Some(event) if !event.data.trim_ascii().is_empty() => self.fail(truncated()),
-            _ => {}
-        }
-        match self.answer.may_end() {
-            _ if self.done => {}
-            true => self.finish(),
-            false => self.fail(truncated()),
-        }
-    }
-
-    pub(crate) fn next_event(&mut self) -> Option<Result<ChatEvent>> {
-        self.events.pop_front()
-    }
-
-    /// Ends the stream with an error, which gets what came of the answer.
-    pub(crate) fn break_off(&mut self, error: Error) -> Error {
-        self.done = true;
-        // What cannot be built from a part of an answer says nothing about the error.
-        match std::mem::take(&mut self.answer).build(&mut Vec::new()) {
-            Ok(built) => with_partial(error, built.response),
-            Err(_) => error,
-        }
-    }
-
-    pub(crate) fn whole(&self, body: &[u8]) -> Result<ChatResponse> {
-        self.answer.whole(body)
+impl<A: PartialAnswer> SseDecoder<A> {
+    /// A decoder of one response.
+    pub fn new(answer: A) -> Self {
+        SseDecoder { sse: SseParser::new(MAX_EVENT), events: VecDeque::new(), done: false, size: 0, answer }
     }
 
     fn take(&mut self, event: &Event) {
@@ -136,8 +170,62 @@ impl<A: Answer> Feed<A> {
     }
 }
 
+impl<A: PartialAnswer> Decoder for SseDecoder<A> {
+    fn push(&mut self, bytes: &[u8]) {
+        if self.done {
+            return;
+        }
+        self.size = self.size.saturating_add(bytes.len());
+        if self.size > MAX_BODY {
+            return self.fail(too_large("the stream", MAX_BODY));
+        }
+        let mut found = Vec::new();
+        let outcome = self.sse.push(bytes, &mut found);
+        for event in found {
+            self.take(&event);
+        }
+        if let Err(OversizedEvent) = outcome {
+            self.fail(too_large("one event of the stream", MAX_EVENT));
+        }
+    }
+
+    fn end(&mut self) {
+        if self.done {
+            return;
+        }
+        match self.sse.end() {
+            Some(event) if event.is_error || is_readable(&event.data) => self.take(&event),
+            // An unreadable event at the very end was cut off.
+            Some(event) if !event.data.trim_ascii().is_empty() => self.fail(truncated()),
+            _ => {}
+        }
+        match self.answer.may_end() {
+            _ if self.done => {}
+            true => self.finish(),
+            false => self.fail(truncated()),
+        }
+    }
+
+    fn next_event(&mut self) -> Option<Result<ChatEvent>> {
+        self.events.pop_front()
+    }
+
+    fn break_off(&mut self, error: Error) -> Error {
+        self.done = true;
+        // What cannot be built from a part of an answer says nothing about the error.
+        match std::mem::take(&mut self.answer).build(&mut Vec::new()) {
+            Ok(built) => with_partial(error, built.response),
+            Err(_) => error,
+        }
+    }
+
+    fn whole(&mut self, body: &[u8]) -> Result<ChatResponse> {
+        self.answer.whole(body)
+    }
+}
+
 /// The error of an event that is named so, with or without the field `error` or any JSON.
-fn refusal<A: Answer>(data: &[u8]) -> Error {
+fn refusal<A: PartialAnswer>(data: &[u8]) -> Error {
     let text = String::from_utf8_lossy(data);
     let fields = match Object::parse(&text) {
         Ok(fields) if fields.get("error").is_some() => fields,
@@ -147,7 +235,7 @@ fn refusal<A: Answer>(data: &[u8]) -> Error {
             Object::default().with("error", said.to_json())
         }
     };
-    A::refusal(&fields)
+    A::refusal(&fields.to_json())
 }
 
 /// Whether a field `error` says that something failed: `null`, `""`, `{}` and `false` do not.
@@ -168,37 +256,51 @@ fn too_large(what: &str, limit: usize) -> Error {
     Error::new(Code::Decode, format!("{what} has more than {limit} bytes: ask for a shorter answer"))
 }
 
-/// Writes the public decoder of a wire over its [`Answer`].
+/// Writes the public decoder of a wire over its [`PartialAnswer`].
 macro_rules! stream_decoder {
     ($(#[$doc:meta])* pub struct StreamDecoder($answer:ty);) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct StreamDecoder($crate::http::Feed<$answer>);
+        pub struct StreamDecoder($crate::http::SseDecoder<$answer>);
 
         impl StreamDecoder {
             /// Adds bytes, split at any place. Bytes after the last event are ignored. An event of more than
             /// 32 MiB and a response of more than 64 MiB are `E_LLM_DECODE`.
             pub fn push(&mut self, bytes: &[u8]) {
-                self.0.push(bytes);
+                $crate::http::Decoder::push(&mut self.0, bytes);
             }
 
             /// Ends the input. Before the end of the response this is `E_LLM_TRUNCATED`.
             pub fn end(&mut self) {
-                self.0.end();
+                $crate::http::Decoder::end(&mut self.0);
             }
 
             /// The next complete event. The last one is [`ChatEvent::Finished`](crate::ChatEvent::Finished)
             /// or an error.
             pub fn next_event(&mut self) -> Option<$crate::error::Result<$crate::model::ChatEvent>> {
-                self.0.next_event()
+                $crate::http::Decoder::next_event(&mut self.0)
             }
         }
 
         impl $crate::http::Decoder for StreamDecoder {
-            type Answer = $answer;
+            fn push(&mut self, bytes: &[u8]) {
+                self.0.push(bytes);
+            }
 
-            fn feed(&mut self) -> &mut $crate::http::Feed<$answer> {
-                &mut self.0
+            fn end(&mut self) {
+                self.0.end();
+            }
+
+            fn next_event(&mut self) -> Option<$crate::error::Result<$crate::model::ChatEvent>> {
+                self.0.next_event()
+            }
+
+            fn break_off(&mut self, error: $crate::error::Error) -> $crate::error::Error {
+                self.0.break_off(error)
+            }
+
+            fn whole(&mut self, body: &[u8]) -> $crate::error::Result<$crate::model::ChatResponse> {
+                self.0.whole(body)
             }
         }
     };

@@ -10,9 +10,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::error::{Code, Error, Result};
-
-/// A shorter key is not searched for in texts: it may be a part of any word.
-const SHORTEST_SEARCHED: usize = 8;
+use crate::sent_key::SentKey;
 
 /// A source of keys that is asked before each request and each retry, for tokens that live shortly. A closure
 /// that returns a future is one.
@@ -40,6 +38,10 @@ pub trait KeyProvider: Send + Sync {
     /// # Errors
     /// The error ends the call, or leads to a retry if it [is retryable](Error::is_retryable).
     async fn key(&self) -> Result<SecretString>;
+
+    /// The server refused the last key (HTTP 401): a source that keeps keys forgets it. The call is tried
+    /// once more, with the key that [`key`](Self::key) then gives.
+    async fn refused(&self) {}
 }
 
 #[async_trait]
@@ -118,6 +120,13 @@ impl KeyHeader {
         &self.name
     }
 
+    /// Whether a call may be tried with another key than the one that was refused.
+    pub(super) async fn renew(&self) -> bool {
+        let Some(KeySource::Provider(provider)) = &self.source else { return false };
+        provider.refused().await;
+        true
+    }
+
     pub(super) fn has_key(&self) -> bool {
         self.source.is_some()
     }
@@ -127,15 +136,15 @@ impl KeyHeader {
         if let Some(value) = headers.get(&self.name) {
             // Of `Bearer <token>` only the token is a secret.
             let secret = value.to_str().ok().and_then(|value| value.split(' ').next_back());
-            return Ok(SentKey(secret.map(SecretString::from)));
+            return Ok(SentKey::new(secret.map(SecretString::from)));
         }
         let key = match &self.source {
-            None => return Ok(SentKey(None)),
+            None => return Ok(SentKey::none()),
             Some(KeySource::Fixed(key)) => key.clone(),
             Some(KeySource::Provider(provider)) => provider.key().await?,
         };
         headers.insert(self.name.clone(), self.value(&key)?);
-        Ok(SentKey(Some(key)))
+        Ok(SentKey::new(Some(key)))
     }
 
     fn value(&self, key: &SecretString) -> Result<HeaderValue> {
@@ -147,30 +156,6 @@ impl KeyHeader {
         })?;
         value.set_sensitive(true);
         Ok(value)
-    }
-}
-
-/// The key of one attempt, which is removed from what the server says, in case the server repeats it.
-#[derive(Clone)]
-pub(crate) struct SentKey(Option<SecretString>);
-
-impl SentKey {
-    /// A model that sends no key.
-    pub(crate) fn none() -> Self {
-        SentKey(None)
-    }
-
-    /// The key, if it is long enough to be searched for in texts.
-    pub(crate) fn searched(&self) -> Option<&str> {
-        let key = self.0.as_ref()?.expose_secret().trim();
-        Some(key).filter(|key| key.len() >= SHORTEST_SEARCHED)
-    }
-
-    pub(super) fn redact(&self, error: Error) -> Error {
-        match self.searched() {
-            Some(key) => error.without_text(key),
-            None => error,
-        }
     }
 }
 
@@ -209,16 +194,5 @@ mod tests {
         }
         let named = header(Authentication::header("no header"), "key");
         assert!(named.err().unwrap().message().contains("`no header`"));
-    }
-
-    #[test]
-    fn a_short_key_is_not_searched_for_in_texts() {
-        let redact = |key: &str| {
-            let sent = SentKey(Some(key.into()));
-            sent.redact(Error::new(Code::Auth, "the token abcdefgh")).message().to_owned()
-        };
-        assert_eq!(redact("e"), "the token abcdefgh");
-        assert_eq!(redact("abcdefg"), "the token abcdefgh");
-        assert_eq!(redact("abcdefgh"), "the token [redacted]");
     }
 }

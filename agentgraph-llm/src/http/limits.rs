@@ -8,18 +8,23 @@ use reqwest::header::HeaderMap;
 use crate::model::{Quota, RateLimits};
 
 /// The names of the headers with the rate limits.
-#[derive(Clone, Copy)]
-pub(crate) struct LimitHeaders {
-    pub(crate) requests: QuotaHeaders,
-    pub(crate) tokens: QuotaHeaders,
+#[derive(Clone, Copy, Debug)]
+pub struct LimitHeaders {
+    /// Those of the limit of requests.
+    pub requests: QuotaHeaders,
+    /// Those of the limit of tokens.
+    pub tokens: QuotaHeaders,
 }
 
 /// The names of the headers of one rate limit.
-#[derive(Clone, Copy)]
-pub(crate) struct QuotaHeaders {
-    pub(crate) limit: &'static str,
-    pub(crate) remaining: &'static str,
-    pub(crate) reset: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub struct QuotaHeaders {
+    /// The limit.
+    pub limit: &'static str,
+    /// What is left of it.
+    pub remaining: &'static str,
+    /// When it is full again: a date, a time or a number of seconds.
+    pub reset: &'static str,
 }
 
 impl LimitHeaders {

@@ -3,25 +3,35 @@
 /// Gives a builder with a field `connection: Connection` the setters of the shared settings. `default_url` is
 /// the address that is used if none is set.
 macro_rules! connection_settings {
-    ($builder:ident, default_url = $default_url:literal) => {
+    ($builder:ident $(<$parameter:ident>)?, default_url = $default_url:literal) => {
+        impl$(<$parameter>)? $builder$(<$parameter>)? {
+            pub(crate) fn connection(&mut self) -> &mut $crate::http::Connection {
+                &mut self.connection
+            }
+        }
+
+        $crate::http::connection_settings!(@ $builder $(<$parameter>)?, $default_url);
+    };
+    (@ $builder:ident $(<$parameter:ident>)?, $default_url:literal) => {
         /// # Connection
-        impl $builder {
+        impl$(<$parameter>)? $builder$(<$parameter>)? {
             /// Sets the key. White space around it is ignored.
             pub fn api_key(mut self, key: impl Into<$crate::SecretString>) -> Self {
-                self.connection.key = Some($crate::http::KeySource::Fixed(key.into()));
+                self.connection().key = Some($crate::http::KeySource::Fixed(key.into()));
                 self
             }
 
-            /// Sets a source of keys, which is asked before each request and each retry.
+            /// Sets a source of keys, which is asked before each request and each retry. After a refused key
+            /// (HTTP 401) it is asked for a new one, once.
             pub fn key_provider(mut self, provider: impl $crate::KeyProvider + 'static) -> Self {
                 let provider = ::std::sync::Arc::new(provider);
-                self.connection.key = Some($crate::http::KeySource::Provider(provider));
+                self.connection().key = Some($crate::http::KeySource::Provider(provider));
                 self
             }
 
             /// Sets how the key is sent.
             pub fn authentication(mut self, kind: $crate::Authentication) -> Self {
-                self.connection.authentication = kind;
+                self.connection().authentication = Some(kind);
                 self
             }
 
@@ -29,28 +39,28 @@ macro_rules! connection_settings {
             /// not set. An address of another machine must be https, unless
             /// [plain http is allowed](Self::allow_plain_http).
             pub fn base_url(mut self, url: impl Into<String>) -> Self {
-                self.connection.base_url = url.into();
+                self.connection().base_url = url.into();
                 self
             }
 
             /// Allows an unencrypted address of another machine, for a gateway in a private network. Anyone
             /// on the network path can then read the key and the conversations.
             pub fn allow_plain_http(mut self) -> Self {
-                self.connection.allows_plain_http = true;
+                self.connection().allows_plain_http = true;
                 self
             }
 
             /// Sets a header of every request. It replaces a header of the same name, also that of the key; a
             /// model with such a header needs no key.
             pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-                self.connection.headers.push((name.into(), value.into()));
+                self.connection().headers.push((name.into(), value.into()));
                 self
             }
 
             /// Sets the HTTP client, for a proxy, own certificates, or a pool shared by models. Begin it with
             /// [`http_client_builder`]($crate::http_client_builder). Its own connect timeout applies.
             pub fn http_client(mut self, client: $crate::HttpClient) -> Self {
-                self.connection.client = Some(client);
+                self.connection().client = Some(client);
                 self
             }
 
@@ -58,25 +68,25 @@ macro_rules! connection_settings {
             /// if the answer is not a stream: 600 s if not set. A stream that has begun is limited by the
             /// [idle timeout](Self::idle_timeout) only.
             pub fn timeout(mut self, total: ::std::time::Duration) -> Self {
-                self.connection.timeouts.total = total;
+                self.connection().timeouts.total = total;
                 self
             }
 
             /// Limits the time until the connection is open: 5 s if not set.
             pub fn connect_timeout(mut self, connect: ::std::time::Duration) -> Self {
-                self.connection.timeouts.connect = connect;
+                self.connection().timeouts.connect = connect;
                 self
             }
 
             /// Limits the silence within a stream: 120 s if not set. Any byte ends the silence, so pings do.
             pub fn idle_timeout(mut self, idle: ::std::time::Duration) -> Self {
-                self.connection.timeouts.idle = idle;
+                self.connection().timeouts.idle = idle;
                 self
             }
 
             /// Sets the number of retries of a failed call: 2 if not set.
             pub fn max_retries(mut self, retries: u32) -> Self {
-                self.connection.policy.max_retries = retries;
+                self.connection().policy.max_retries = retries;
                 self
             }
 
@@ -84,19 +94,19 @@ macro_rules! connection_settings {
             /// asks for a longer one fails at once, with the wait in
             /// [`retry_after`]($crate::Error::retry_after). A retry is never earlier than the server asks.
             pub fn longest_wait(mut self, wait: ::std::time::Duration) -> Self {
-                self.connection.policy.longest_wait = wait;
+                self.connection().policy.longest_wait = wait;
                 self
             }
 
             /// Sets the clock and the randomness of retries, for tests.
             pub fn clock(mut self, clock: impl $crate::Clock + 'static) -> Self {
-                self.connection.clock = ::std::sync::Arc::new(clock);
+                self.connection().clock = ::std::sync::Arc::new(clock);
                 self
             }
 
             /// Sets the source of message ids.
             pub fn message_ids(mut self, ids: $crate::MessageIds) -> Self {
-                self.connection.ids = ids;
+                self.connection().ids = ids;
                 self
             }
         }

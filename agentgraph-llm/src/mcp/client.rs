@@ -1,22 +1,30 @@
 //! A connection to an MCP server.
 
 mod builder;
+mod offers;
 mod startup;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ServerPeerInfo, SubscriptionFilter};
-use rmcp::service::{NotificationContext, Peer, RunningService, RunningServiceCancellationToken};
-use rmcp::{ClientHandler, RoleClient};
-use tokio::sync::watch;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, Implementation, ServerPeerInfo, SubscriptionFilter,
+};
+use rmcp::service::{
+    NotificationContext, Peer, RequestContext, RunningService, RunningServiceCancellationToken,
+};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use tokio::sync::{MutexGuard, mpsc, oneshot, watch};
 
+use super::elicitation::Asked;
 use super::failure::Server;
 use super::names;
 use super::tool::McpTool;
 use crate::error::{Code, Error, Result};
 
 pub use builder::{McpClientBuilder, McpProtocol};
+pub use offers::{McpPrompt, McpResource};
 
 /// A connection to an MCP server. Cheap to clone; clones and the tools share one connection, which is closed
 /// when the last of them is dropped.
@@ -53,6 +61,9 @@ pub(super) struct Connection {
     timeout: Duration,
     peer: Peer<RoleClient>,
     stop: Mutex<Option<RunningServiceCancellationToken>>,
+    /// The questions of the server, if it may ask. A call holds them while it runs, since the server does not
+    /// say which call a question belongs to.
+    questions: Option<tokio::sync::Mutex<mpsc::Receiver<Asked>>>,
     /// Whether the task of the connection has ended.
     ended: watch::Receiver<bool>,
 }
@@ -80,6 +91,11 @@ impl Connection {
         self.timeout
     }
 
+    /// The questions of the server, if it may ask: for one call at a time.
+    pub(super) async fn questions(&self) -> Option<MutexGuard<'_, mpsc::Receiver<Asked>>> {
+        Some(self.questions.as_ref()?.lock().await)
+    }
+
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
         &self.peer
     }
@@ -94,7 +110,7 @@ impl Drop for Connection {
 impl McpClient {
     fn new(
         running: RunningService<RoleClient, Listener>,
-        changes: watch::Receiver<u64>,
+        (changes, questions): (watch::Receiver<u64>, mpsc::Receiver<Asked>),
         settings: builder::Settings,
     ) -> Self {
         let (peer, stop) = (running.peer().clone(), Mutex::new(Some(running.cancellation_token())));
@@ -104,9 +120,10 @@ impl McpClient {
             let _ = running.waiting().await;
             end.send_replace(true);
         });
-        let builder::Settings { server, timeout, prefix, .. } = settings;
+        let builder::Settings { server, timeout, prefix, may_ask, .. } = settings;
+        let questions = may_ask.then(|| tokio::sync::Mutex::new(questions));
         McpClient {
-            connection: Arc::new(Connection { server, timeout, peer, stop, ended }),
+            connection: Arc::new(Connection { server, timeout, peer, stop, questions, ended }),
             prefix: prefix.map(Into::into),
             changes,
         }
@@ -117,11 +134,8 @@ impl McpClient {
     /// # Errors
     /// If the server does not answer, or if two tools have the same name after the prefix was added.
     pub async fn tools(&self) -> Result<Vec<McpTool>> {
-        let Connection { server, timeout, peer, .. } = &*self.connection;
-        let what = "list its tools";
-        let asked = tokio::time::timeout(*timeout, peer.list_all_tools()).await;
-        let listed = asked.map_err(|_| server.late(what, *timeout))?;
-        let listed = listed.map_err(|error| server.not_done(what, &error))?;
+        let server = self.connection.server();
+        let listed = self.in_time("list its tools", self.connection.peer().list_all_tools()).await?;
         let mut tools: Vec<McpTool> = Vec::with_capacity(listed.len());
         for definition in listed {
             let name = names::for_models(self.prefix.as_deref(), &definition.name);
@@ -193,22 +207,43 @@ fn same_name(server: &str, name: &str, one: &str, other: &str) -> Error {
     Error::new(Code::BadTool, message)
 }
 
-/// Hears the notifications of the server. It answers no requests: not for a model, and not for a person.
+/// Hears the notifications of the server, and passes its questions to a person on to the call that runs. It
+/// answers no requests for a model.
 pub(super) struct Listener {
     changes: watch::Sender<u64>,
+    questions: mpsc::Sender<Asked>,
+    may_ask: bool,
 }
 
 impl Listener {
-    fn new() -> (Self, watch::Receiver<u64>) {
+    fn new(may_ask: bool) -> (Self, (watch::Receiver<u64>, mpsc::Receiver<Asked>)) {
         let (changes, heard) = watch::channel(0);
-        (Listener { changes }, heard)
+        let (questions, asked) = mpsc::channel(1);
+        (Listener { changes, questions, may_ask }, (heard, asked))
     }
 }
 
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let client = Implementation::new("agentgraph", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), client)
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = self.may_ask.then(|| {
+            let mut kinds = ElicitationCapability::new();
+            (kinds.form, kinds.url) = (Some(Default::default()), Some(Default::default()));
+            kinds
+        });
+        ClientConfig::new(capabilities, client)
+    }
+
+    async fn create_elicitation(
+        &self,
+        question: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let (answer, answered) = oneshot::channel();
+        // Between calls nobody reads the questions, and after an interrupt no answer comes.
+        let _ = self.questions.try_send(Asked { question, answer });
+        Ok(answered.await.unwrap_or(ElicitResult::new(ElicitationAction::Cancel)))
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -21,7 +21,7 @@ pub(super) fn to_block(content: ContentBlock) -> Block {
 }
 
 #[cfg(feature = "mcp")]
-fn resource_block(resource: ResourceContents) -> Block {
+pub(super) fn resource_block(resource: ResourceContents) -> Block {
     match resource {
         ResourceContents::TextResourceContents { text, .. } => Block::text(text),
         ResourceContents::BlobResourceContents { mime_type, blob, .. } => {

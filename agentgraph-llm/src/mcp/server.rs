@@ -180,7 +180,7 @@ impl McpServer {
 
 impl std::fmt::Debug for McpServer {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let tools: Vec<_> = self.tools.iter().map(|tool| tool.spec().name).collect();
+        let tools: Vec<_> = self.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         out.debug_struct("McpServer").field("name", &self.name).field("tools", &tools).finish_non_exhaustive()
     }
 }

@@ -1,21 +1,27 @@
 //! A tool of an MCP server.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
-    JsonObject, RequestId, ServerResult,
+    RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions};
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use super::client::Connection;
+use super::elicitation::{Asked, Questions};
 use super::{arguments, content};
 use crate::json::RawJson;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
+
+/// How often a tool may ask for further input in one call.
+const MAX_ROUNDS: usize = 10;
 
 /// A tool of an MCP server. Cheap to clone; it keeps the connection open.
 ///
@@ -54,8 +60,30 @@ impl McpTool {
         serde_json::to_value(&*self.definition).unwrap_or_default()
     }
 
-    async fn ask(&self, arguments: JsonObject) -> Result<ServerResult, ToolError> {
-        let params = CallToolRequestParams::new(self.definition.name.clone()).with_arguments(arguments);
+    /// Makes the call, and answers the questions of the server while it runs.
+    async fn ask_and_answer(
+        &self,
+        params: CallToolRequestParams,
+        questions: &mut Questions<'_>,
+        asked: Option<&mut mpsc::Receiver<Asked>>,
+    ) -> Result<ServerResult, ToolError> {
+        let limit = self.connection.timeout();
+        let late = |_| ToolError::failed(format!("the tool took longer than {limit:?} and was stopped"));
+        let mut answer = pin!(tokio::time::timeout(limit, self.ask(params)));
+        let Some(asked) = asked else { return answer.await.map_err(late)? };
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer.map_err(late)?,
+                Some(Asked { question, answer }) = asked.recv() => {
+                    // The server may have given up.
+                    let _ = answer.send(questions.answer(&question)?);
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, params: CallToolRequestParams) -> Result<ServerResult, ToolError> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let peer = self.connection.peer();
         let server = self.connection.server();
@@ -74,12 +102,29 @@ impl Tool for McpTool {
         (*self.spec).clone()
     }
 
-    async fn call(&self, input: &RawJson, _: &ToolCall) -> Result<ToolOutput, ToolError> {
+    async fn call(&self, input: &RawJson, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let arguments = arguments::object(input)?;
-        let limit = self.connection.timeout();
-        let late = |_| ToolError::failed(format!("the tool took longer than {limit:?} and was stopped"));
-        let answer = tokio::time::timeout(limit, self.ask(arguments)).await.map_err(late)??;
-        match answer {
+        let mut params = CallToolRequestParams::new(self.definition.name.clone()).with_arguments(arguments);
+        let mut asked = self.connection.questions().await;
+        // What was asked after the end of the last call gets no answer.
+        while asked.as_deref_mut().is_some_and(|asked| asked.try_recv().is_ok()) {}
+        let mut questions = Questions::new(&self.connection.server().name, call);
+        for _ in 0..MAX_ROUNDS {
+            match self.ask_and_answer(params.clone(), &mut questions, asked.as_deref_mut()).await? {
+                ServerResult::InputRequiredResult(required) if asked.is_some() => {
+                    params.input_responses = Some(questions.answers(&required)?);
+                    params.request_state = required.request_state;
+                }
+                result => return self.output(result),
+            }
+        }
+        Err(ToolError::failed("the tool asks a person again and again; try without it"))
+    }
+}
+
+impl McpTool {
+    fn output(&self, result: ServerResult) -> Result<ToolOutput, ToolError> {
+        match result {
             ServerResult::CallToolResult(result) => output(result),
             ServerResult::InputRequiredResult(_) => Err(ToolError::failed(
                 "the tool asks a person for further input, which cannot be given here; try without it",

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::info::ModelInfo;
 use crate::json::Extra;
 use crate::message::{Block, Message};
-use crate::model::ModelInfo;
 
 /// The model that wrote a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -54,7 +54,9 @@ impl Message {
         match &self.origin {
             Some(origin) if !origin.is(model) => {
                 let content = self.content.iter().filter_map(plain).collect();
-                Cow::Owned(Message { content, ..self.clone() })
+                let mut message = self.clone();
+                message.content = content;
+                Cow::Owned(message)
             }
             _ => Cow::Borrowed(self),
         }

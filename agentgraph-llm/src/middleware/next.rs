@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::bill::{BilledModel, OpenBill};
 use super::{Middleware, ModelRequest};
 use crate::error::Result;
+use crate::execution::Toolbox;
 use crate::model::{ChatModel, ChatStream};
-use crate::tool::execution::Toolbox;
 use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
 
 /// The middleware of an agent, the outermost first.

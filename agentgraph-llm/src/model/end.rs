@@ -13,24 +13,29 @@ use crate::message::{Block, ToolUse};
 
 /// How an answer ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     /// The provider said nothing.
     #[default]
     Missing,
     /// By an end of the message.
     Stop(StopReason),
     /// By something else, such as a failure within the answer.
-    Failed { reason: String, is_retryable: bool },
+    Failed {
+        /// The provider's word.
+        reason: String,
+        /// Whether the same request may succeed.
+        is_retryable: bool,
+    },
 }
 
 impl End {
     /// A failure, after which the same request may succeed.
-    pub(crate) fn failed(reason: &str) -> Self {
+    pub fn failed(reason: &str) -> Self {
         End::Failed { reason: reason.to_owned(), is_retryable: true }
     }
 
     /// A word that is not known. It would come again.
-    pub(crate) fn unknown(reason: &str) -> Self {
+    pub fn unknown(reason: &str) -> Self {
         End::Failed { reason: reason.to_owned(), is_retryable: false }
     }
 
@@ -50,17 +55,19 @@ impl End {
     }
 
     /// The end after a further word: a better one does not hide a worse one.
-    pub(crate) fn or_worse(self, next: End) -> Self {
+    #[must_use]
+    pub fn or_worse(self, next: End) -> Self {
         if next.rank() >= self.rank() { next } else { self }
     }
 }
 
 /// A response as far as it came, and its end.
 #[derive(Debug)]
-pub(crate) struct Built {
-    /// Its `stop` is not read.
-    pub(crate) response: ChatResponse,
-    pub(crate) end: End,
+pub struct Built {
+    /// The response. Its `stop` is not read.
+    pub response: ChatResponse,
+    /// Its end.
+    pub end: End,
 }
 
 impl Built {
@@ -69,11 +76,10 @@ impl Built {
     /// # Errors
     /// `E_LLM_STOP_REASON` if the provider's word is no end, `E_LLM_TRUNCATED` if it said none: with the
     /// message and its usage.
-    pub(crate) fn into_response(self) -> Result<ChatResponse> {
+    pub fn into_response(self) -> Result<ChatResponse> {
         let error = match self.end {
             End::Stop(stop) => {
-                let mut response = self.response;
-                response.stop = stop;
+                let mut response = self.response.with_stop(stop);
                 drop_repeated_calls(&mut response.message.content);
                 if !lacks_its_calls(&response) {
                     return Ok(response);

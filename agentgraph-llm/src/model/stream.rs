@@ -8,9 +8,8 @@ use futures_util::stream::{self, Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::listening;
 use crate::message::Block;
-use crate::model::ChatResponse;
+use crate::model::{ChatResponse, listening};
 
 /// A piece of a response. `index` is the position of its block in the message; the pieces of a block are in
 /// order.

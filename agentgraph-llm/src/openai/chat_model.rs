@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::Profile;
+use super::builder::{Defaults, OpenAiChatModelBuilder, Parts};
 use super::chat::{StreamDecoder, encode};
-use super::connection::{self, BASE_URL};
 use super::responses::decode_count;
+use super::{Profile, connection};
 use crate::error::{Code, Result};
-use crate::http::{Call, Connection, Endpoint, connection_settings};
-use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
+use crate::http::{Call, Endpoint};
+use crate::model::{ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
 /// A model behind Chat Completions: of OpenAI, or of a compatible server such as Ollama, llama.cpp or vLLM.
 /// Cheap to clone.
@@ -34,8 +34,7 @@ use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, 
 pub struct OpenAiChatModel {
     info: ModelInfo,
     profile: Arc<Profile>,
-    temperature: Option<f32>,
-    max_tokens: Option<u32>,
+    defaults: Defaults,
     endpoint: Arc<Endpoint>,
 }
 
@@ -54,6 +53,12 @@ impl OpenAiChatModel {
         let connection = connection::from_vars(|name| std::env::var(name).ok())?;
         Ok(OpenAiChatModelBuilder::new(connection))
     }
+
+    pub(super) fn of(parts: Parts) -> Self {
+        let Parts { model, profile, defaults, capabilities, endpoint } = parts;
+        let info = ModelInfo::new(profile.provider.clone(), model).with(capabilities);
+        OpenAiChatModel { info, profile: Arc::new(profile), defaults, endpoint }
+    }
 }
 
 #[async_trait]
@@ -63,8 +68,7 @@ impl ChatModel for OpenAiChatModel {
     }
 
     async fn stream(&self, mut request: ChatRequest) -> Result<ChatStream> {
-        request.temperature = request.temperature.or(self.temperature);
-        request.max_tokens = request.max_tokens.or(self.max_tokens);
+        self.defaults.add_to(&mut request);
         let body = encode(&self.info.model, &request, &self.profile, true).get().to_owned();
         let url = self.endpoint.url("chat/completions");
         let call = Call { url, body, info: self.info(), request };
@@ -93,97 +97,5 @@ impl fmt::Debug for OpenAiChatModel {
             .field("provider", &self.info.provider)
             .field("endpoint", &self.endpoint)
             .finish_non_exhaustive()
-    }
-}
-
-/// The settings of an [`OpenAiChatModel`]. The model is required, and the key if the profile says so.
-///
-/// ```
-/// use agentgraph_llm::openai::{OpenAiChatModel, Profile};
-///
-/// let model = OpenAiChatModel::builder().api_key("sk-not-a-real-key").model("m").build()?;
-/// assert!(!format!("{model:?}").contains("not-a-real-key"));
-///
-/// let local = OpenAiChatModel::builder().profile(Profile::llama_cpp()).model("m").build()?;
-/// assert!(format!("{local:?}").contains("http://localhost:8080/v1"));
-/// # Ok::<(), agentgraph_llm::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct OpenAiChatModelBuilder {
-    model: Option<String>,
-    profile: Profile,
-    temperature: Option<f32>,
-    max_tokens: Option<u32>,
-    max_input_tokens: Option<u64>,
-    connection: Connection,
-}
-
-connection_settings!(OpenAiChatModelBuilder, default_url = "https://api.openai.com/v1");
-
-impl OpenAiChatModelBuilder {
-    fn new(connection: Connection) -> Self {
-        OpenAiChatModelBuilder {
-            model: None,
-            profile: Profile::openai(),
-            temperature: None,
-            max_tokens: None,
-            max_input_tokens: None,
-            connection,
-        }
-    }
-
-    /// Sets the model's name. Required.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
-    }
-
-    /// Sets what the server does in its own way, and its address, unless one is set.
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
-        self
-    }
-
-    /// Sets the temperature of requests that have none.
-    pub fn temperature(mut self, temperature: f32) -> Self {
-        self.temperature = Some(temperature);
-        self
-    }
-
-    /// Sets the limit of output tokens of requests that have none.
-    pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = Some(tokens);
-        self
-    }
-
-    /// Sets the size of the model's context window, for [`Capabilities`](crate::Capabilities).
-    pub fn max_input_tokens(mut self, tokens: u64) -> Self {
-        self.max_input_tokens = Some(tokens);
-        self
-    }
-
-    /// Builds the model. Nothing is sent.
-    ///
-    /// # Errors
-    /// `E_LLM_CONFIG` if the model or the key is missing or a setting is invalid.
-    pub fn build(mut self) -> Result<OpenAiChatModel> {
-        let model = connection::named(self.model)?;
-        connection::check_temperature(self.temperature)?;
-        if self.connection.base_url == BASE_URL {
-            self.connection.base_url = self.profile.base_url.clone().into_owned();
-        }
-        let endpoint = self.connection.endpoint(connection::wire(self.profile.requires_key))?;
-        let mut capabilities = Capabilities::new();
-        capabilities.structured_output = self.profile.structured_output;
-        capabilities.token_count = self.profile.count_path.is_some();
-        capabilities.max_input_tokens = self.max_input_tokens;
-        Ok(OpenAiChatModel {
-            info: ModelInfo::new(self.profile.provider.clone(), model).with(capabilities),
-            profile: Arc::new(self.profile),
-            temperature: self.temperature,
-            max_tokens: self.max_tokens,
-            endpoint,
-        })
     }
 }

@@ -1,11 +1,13 @@
 //! What the connections of both wires and of the embedder have in common.
 
+use std::borrow::Cow;
+
 use reqwest::header::HeaderMap;
 
 use super::failure;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::http::{
-    Authentication, Connection, Dialect, KeySource, LimitHeaders, QuotaHeaders, Wire, variable,
+    Authentication, Connection, Dialect, KeySource, LimitHeaders, QuotaHeaders, Wire, config, variable,
 };
 
 pub(super) const BASE_URL: &str = "https://api.openai.com/v1";
@@ -51,9 +53,9 @@ pub(super) fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Connecti
 }
 
 /// The wire's own part of a connection.
-pub(super) fn wire(requires_key: bool) -> Wire {
+pub(super) fn wire(requires_key: bool, version: Cow<'static, str>) -> Wire {
     Wire {
-        version: "v1",
+        version,
         missing_key: requires_key.then_some(
             "no API key: set one with `.api_key(..)` or OPENAI_API_KEY, or the profile of a server",
         ),
@@ -62,27 +64,10 @@ pub(super) fn wire(requires_key: bool) -> Wire {
     }
 }
 
-pub(super) fn named(model: Option<String>) -> Result<String> {
-    let model = model.filter(|model| !model.trim().is_empty());
-    model.ok_or_else(|| config("no model: set one with `.model(\"...\")`"))
-}
-
-pub(super) fn check_temperature(temperature: Option<f32>) -> Result<()> {
-    match temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
-        true => {
-            Err(config("the temperature is not a number from 0 up: set one with `.temperature(..)`, or none"))
-        }
-        false => Ok(()),
-    }
-}
-
-pub(super) fn config(message: impl Into<String>) -> Error {
-    Error::new(Code::Config, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Code;
 
     #[test]
     fn the_environment_gives_key_address_and_project() {

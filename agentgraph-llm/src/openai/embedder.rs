@@ -11,7 +11,7 @@ use super::connection;
 use super::wire::{array, broken, items, number, parse_object, undecodable};
 use crate::embed;
 use crate::error::{BoxError, Result};
-use crate::http::{Connection, Endpoint, connection_settings};
+use crate::http::{self, Connection, Endpoint, connection_settings};
 use crate::json::{Object, RawJson};
 
 /// The most texts of one request.
@@ -194,15 +194,15 @@ impl OpenAiEmbedderBuilder {
     /// # Errors
     /// `E_LLM_CONFIG` if the model, the dimensions or the key is missing or a setting is invalid.
     pub fn build(self) -> Result<OpenAiEmbedder> {
-        let model = connection::named(self.model)?;
+        let model = http::named(self.model, "...")?;
         let dimensions = self.dimensions.filter(|dimensions| *dimensions > 0);
         let dimensions = dimensions.ok_or_else(|| {
-            connection::config("no dimensions: set the length of the model's vectors with `.dimensions(..)`")
+            http::config("no dimensions: set the length of the model's vectors with `.dimensions(..)`")
         })?;
         if self.batch == 0 {
-            return Err(connection::config("a batch of no texts: set at least one with `.batch(..)`"));
+            return Err(http::config("a batch of no texts: set at least one with `.batch(..)`"));
         }
-        let endpoint = self.connection.endpoint(connection::wire(self.requires_key))?;
+        let endpoint = self.connection.endpoint(connection::wire(self.requires_key, "v1".into()))?;
         Ok(OpenAiEmbedder { model, dimensions, shortens: self.shortens, batch: self.batch, endpoint })
     }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::builder::{Defaults, OpenAiModelBuilder, Parts};
 use super::responses::{StreamDecoder, decode_count, encode, encode_count};
 use super::{PROVIDER, connection};
 use crate::error::{Code, Error, Result};
-use crate::http::{Call, Connection, Endpoint, connection_settings};
-use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
+use crate::http::{Call, Endpoint};
+use crate::model::{ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 
 /// A model behind OpenAI's Responses API, or a server compatible with it. Cheap to clone.
 ///
@@ -32,8 +33,7 @@ use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, 
 #[derive(Clone)]
 pub struct OpenAiModel {
     info: ModelInfo,
-    temperature: Option<f32>,
-    max_tokens: Option<u32>,
+    defaults: Defaults,
     endpoint: Arc<Endpoint>,
 }
 
@@ -52,6 +52,13 @@ impl OpenAiModel {
         let connection = connection::from_vars(|name| std::env::var(name).ok())?;
         Ok(OpenAiModelBuilder::new(connection))
     }
+
+    pub(super) fn of(parts: Parts) -> Self {
+        let Parts { model, defaults, capabilities, endpoint, .. } = parts;
+        // The name by which thinking in the conversation is known to be the model's own.
+        let info = ModelInfo::new(PROVIDER, model).with(capabilities.structured_output().token_count());
+        OpenAiModel { info, defaults, endpoint }
+    }
 }
 
 #[async_trait]
@@ -64,8 +71,7 @@ impl ChatModel for OpenAiModel {
         if !request.stop.is_empty() {
             return Err(has_no_stop_sequences());
         }
-        request.temperature = request.temperature.or(self.temperature);
-        request.max_tokens = request.max_tokens.or(self.max_tokens);
+        self.defaults.add_to(&mut request);
         let body = encode(&self.info.model, &request, true).get().to_owned();
         let url = self.endpoint.url("responses");
         let call = Call { url, body, info: self.info(), request };
@@ -92,89 +98,5 @@ impl fmt::Debug for OpenAiModel {
             .field("model", &self.info.model)
             .field("endpoint", &self.endpoint)
             .finish_non_exhaustive()
-    }
-}
-
-/// The settings of an [`OpenAiModel`]. Model and key are required.
-///
-/// ```
-/// use agentgraph_llm::openai::OpenAiModel;
-///
-/// let model = OpenAiModel::builder().api_key("sk-not-a-real-key").model("m").build()?;
-/// assert!(!format!("{model:?}").contains("not-a-real-key"));
-/// assert!(OpenAiModel::builder().model("m").build().is_err());
-/// # Ok::<(), agentgraph_llm::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct OpenAiModelBuilder {
-    model: Option<String>,
-    temperature: Option<f32>,
-    max_tokens: Option<u32>,
-    max_input_tokens: Option<u64>,
-    requires_key: bool,
-    connection: Connection,
-}
-
-connection_settings!(OpenAiModelBuilder, default_url = "https://api.openai.com/v1");
-
-impl OpenAiModelBuilder {
-    fn new(connection: Connection) -> Self {
-        OpenAiModelBuilder {
-            model: None,
-            temperature: None,
-            max_tokens: None,
-            max_input_tokens: None,
-            requires_key: true,
-            connection,
-        }
-    }
-
-    /// Sets the model's name. Required.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
-    }
-
-    /// Builds a model without a key too, for a server that needs none.
-    pub fn without_key(mut self) -> Self {
-        self.requires_key = false;
-        self
-    }
-
-    /// Sets the temperature of requests that have none.
-    pub fn temperature(mut self, temperature: f32) -> Self {
-        self.temperature = Some(temperature);
-        self
-    }
-
-    /// Sets the limit of output tokens of requests that have none.
-    pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = Some(tokens);
-        self
-    }
-
-    /// Sets the size of the model's context window, for [`Capabilities`](crate::Capabilities).
-    pub fn max_input_tokens(mut self, tokens: u64) -> Self {
-        self.max_input_tokens = Some(tokens);
-        self
-    }
-
-    /// Builds the model. Nothing is sent.
-    ///
-    /// # Errors
-    /// `E_LLM_CONFIG` if the model or the key is missing or a setting is invalid.
-    pub fn build(self) -> Result<OpenAiModel> {
-        let model = connection::named(self.model)?;
-        connection::check_temperature(self.temperature)?;
-        let endpoint = self.connection.endpoint(connection::wire(self.requires_key))?;
-        let mut capabilities = Capabilities::new().structured_output().token_count();
-        capabilities.max_input_tokens = self.max_input_tokens;
-        Ok(OpenAiModel {
-            info: ModelInfo::new(PROVIDER, model).with(capabilities),
-            temperature: self.temperature,
-            max_tokens: self.max_tokens,
-            endpoint,
-        })
     }
 }

@@ -7,6 +7,9 @@ use super::PROVIDER;
 /// What a server that speaks Chat Completions does in its own way. Take the one next to your server and
 /// change its fields.
 ///
+/// The servers of the hosts were not tried live: their rows are from their documentation, and their shapes
+/// are tests against a server of our own.
+///
 /// ```
 /// use agentgraph_llm::{ChatRequest, openai};
 ///
@@ -20,8 +23,12 @@ use super::PROVIDER;
 pub struct Profile {
     /// The provider's name in [`ModelInfo`](crate::ModelInfo) and in traces.
     pub provider: Cow<'static, str>,
-    /// The server's address, if none is set.
+    /// The server's address, if none is set; empty if it has none of its own.
     pub base_url: Cow<'static, str>,
+    /// The path that is added to an address that does not end with a version.
+    pub version: Cow<'static, str>,
+    /// The header that has the key; `None` for `Authorization: Bearer <key>`.
+    pub key_header: Option<Cow<'static, str>>,
     /// Whether requests without a key are refused.
     pub requires_key: bool,
     /// The field for the limit of output tokens: `max_completion_tokens` or `max_tokens`.
@@ -44,8 +51,13 @@ pub struct Profile {
     /// Whether the server refuses a conversation with arguments that are not a JSON object. With it, such
     /// arguments of a call are sent as `{"INVALID_JSON": "..."}`, without it as the model wrote them.
     pub requires_object_arguments: bool,
+    /// The number of letters and digits that an id of a call must have. Other ids, such as those of another
+    /// provider, are sent as a hash of that length.
+    pub call_id_length: Option<usize>,
     /// The field of an assistant message in which the server takes its thinking back; `None` to leave it out.
     pub thinking_field: Option<Cow<'static, str>>,
+    /// Whether a message with calls must have that field, even if it is empty.
+    pub requires_thinking_with_calls: bool,
     /// The path below the base URL by which the server counts the tokens of a request; `None` to estimate.
     pub count_path: Option<Cow<'static, str>>,
     /// Whether the server makes answers follow a JSON Schema.
@@ -54,12 +66,85 @@ pub struct Profile {
     pub strict_subset: bool,
 }
 
+/// The table of servers. Each row is compatible in the usual degree but for the fields that it names.
+macro_rules! servers {
+    ($($(#[$doc:meta])* $server:ident: $provider:literal, $base_url:literal, { $($field:ident: $value:expr),* };)*) => {
+        impl Profile {
+            $($(#[$doc])*
+            pub fn $server() -> Self {
+                Profile { $($field: $value,)* ..Profile::compatible($provider, $base_url) }
+            })*
+        }
+    };
+}
+
+servers! {
+    /// Ollama: it ignores `tool_choice`, and takes thinking back as `reasoning`.
+    ///
+    /// Its compatible wire takes neither `num_ctx` nor `keep_alive`: set `OLLAMA_CONTEXT_LENGTH` and
+    /// `OLLAMA_KEEP_ALIVE` for the server, or `PARAMETER num_ctx` in a Modelfile.
+    ollama: "ollama", "http://localhost:11434/v1",
+        { names_forced_tool: false, thinking_field: Some("reasoning".into()) };
+    /// The `llama-server` of llama.cpp: a forced tool has no name, and tokens are counted.
+    llama_cpp: "llama_cpp", "http://localhost:8080/v1",
+        { names_forced_tool: false, count_path: Some("chat/completions/input_tokens".into()) };
+    /// vLLM.
+    vllm: "vllm", "http://localhost:8000/v1", {};
+    /// Azure OpenAI. The address is that of the resource, such as `https://NAME.openai.azure.com`, or of one
+    /// deployment with its `?api-version=..`. The model is the name of the deployment.
+    ///
+    /// The key is sent as `api-key`. For a token of Entra, set
+    /// [`Authentication::Bearer`](crate::Authentication) and a
+    /// [source of keys](super::OpenAiBuilder::key_provider):
+    ///
+    /// ```
+    /// use agentgraph_llm::openai::{OpenAiChatModel, Profile};
+    /// use agentgraph_llm::{Authentication, SecretString};
+    ///
+    /// let token = || async { Ok(SecretString::from("a token of the program's credential")) };
+    /// let azure = OpenAiChatModel::builder().profile(Profile::azure()).base_url("https://name.openai.azure.com");
+    /// let model = azure.authentication(Authentication::Bearer).key_provider(token).model("my-deployment").build()?;
+    /// assert!(format!("{model:?}").contains("https://name.openai.azure.com/openai/v1"));
+    /// # Ok::<(), agentgraph_llm::Error>(())
+    /// ```
+    azure: "azure.ai.openai", "", {
+        version: "openai/v1".into(), key_header: Some("api-key".into()), requires_key: true,
+        max_tokens_field: "max_completion_tokens".into(), system_role: "developer".into(), strict_subset: true,
+        thinking_field: None
+    };
+    /// Amazon Bedrock, by its endpoint in the form of OpenAI and with a key of Bedrock. The address is
+    /// that of a region, such as `https://bedrock-runtime.us-east-1.amazonaws.com`. Its Claude models are
+    /// those of [`AnthropicModelBuilder::bedrock`](crate::AnthropicModelBuilder::bedrock).
+    bedrock: "aws.bedrock", "",
+        { version: "openai/v1".into(), requires_key: true, structured_output: false, thinking_field: None };
+    /// OpenRouter. What a model can do depends on the model.
+    openrouter: "openrouter", "https://openrouter.ai/api/v1",
+        { requires_key: true, structured_output: false, thinking_field: Some("reasoning".into()) };
+    /// Groq: it refuses thinking that is sent back, and only some of its models follow a schema.
+    groq: "groq", "https://api.groq.com/openai/v1",
+        { requires_key: true, max_tokens_field: "max_completion_tokens".into(), structured_output: false, thinking_field: None };
+    /// Mistral: it refuses fields that it does not know and ids of calls that are not nine letters and
+    /// digits.
+    mistral: "mistral_ai", "https://api.mistral.ai/v1",
+        { requires_key: true, takes_stream_options: false, thinking_field: None, call_id_length: Some(9) };
+    /// DeepSeek: it wants its thinking back beside calls, and does not follow schemas.
+    deepseek: "deepseek", "https://api.deepseek.com/v1",
+        { requires_key: true, structured_output: false, requires_thinking_with_calls: true };
+    /// xAI.
+    xai: "x_ai", "https://api.x.ai/v1", { requires_key: true };
+    /// Together: some of its models end with `eos`, and some follow a schema.
+    together: "together", "https://api.together.xyz/v1",
+        { requires_key: true, structured_output: false, thinking_field: Some("reasoning".into()), further_ends: vec!["eos".into()] };
+}
+
 impl Profile {
     /// OpenAI itself.
     pub fn openai() -> Self {
         Profile {
             provider: PROVIDER.into(),
             base_url: "https://api.openai.com/v1".into(),
+            version: "v1".into(),
+            key_header: None,
             requires_key: true,
             max_tokens_field: "max_completion_tokens".into(),
             system_role: "developer".into(),
@@ -69,7 +154,9 @@ impl Profile {
             done_is_an_end: false,
             names_forced_tool: true,
             requires_object_arguments: false,
+            call_id_length: None,
             thinking_field: None,
+            requires_thinking_with_calls: false,
             count_path: None,
             structured_output: true,
             strict_subset: true,
@@ -107,29 +194,6 @@ impl Profile {
     pub fn also_ends_with(mut self, reason: impl Into<Cow<'static, str>>) -> Self {
         self.further_ends.push(reason.into());
         self
-    }
-
-    /// Ollama: it ignores `tool_choice`, and takes thinking back as `reasoning`.
-    pub fn ollama() -> Self {
-        Profile {
-            names_forced_tool: false,
-            thinking_field: Some("reasoning".into()),
-            ..Profile::compatible("ollama", "http://localhost:11434/v1")
-        }
-    }
-
-    /// The `llama-server` of llama.cpp: a forced tool has no name, and tokens are counted.
-    pub fn llama_cpp() -> Self {
-        Profile {
-            names_forced_tool: false,
-            count_path: Some("chat/completions/input_tokens".into()),
-            ..Profile::compatible("llama_cpp", "http://localhost:8080/v1")
-        }
-    }
-
-    /// vLLM.
-    pub fn vllm() -> Self {
-        Profile::compatible("vllm", "http://localhost:8000/v1")
     }
 }
 

@@ -101,7 +101,7 @@ impl Reply {
     pub fn with_stop(mut self, reason: StopReason) -> Self {
         match &mut self.0 {
             Kind::Blocks { stop, .. } => *stop = Some(reason),
-            Kind::Response(response) => response.stop = reason,
+            Kind::Response(response) => **response = response.as_ref().clone().with_stop(reason),
             Kind::Error(_) => {}
         }
         self

@@ -1,16 +1,24 @@
 //! The description of a tool for the model.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::error::{Code, Error, Result};
 use crate::json::{Extra, RawJson};
+use crate::shared::shared;
 
-/// The description of a tool for the model.
+/// The description of a tool for the model. A clone shares its [fields](ToolFields) until one of the two is
+/// changed.
+#[derive(Clone, PartialEq)]
+pub struct ToolSpec(Arc<ToolFields>);
+
+/// The fields of a [`ToolSpec`], which dereferences to them.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct ToolSpec {
+pub struct ToolFields {
     /// The name: letters, digits, `_` and `-`, at most 64.
     pub name: String,
     /// The purpose of the tool, and when to use it.
@@ -25,10 +33,12 @@ pub struct ToolSpec {
     pub raw: Option<RawJson>,
 }
 
+shared!(ToolSpec, ToolFields);
+
 impl ToolSpec {
     /// A tool with an explicit schema.
     pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Value) -> Self {
-        ToolSpec {
+        ToolFields {
             name: name.into(),
             description: description.into(),
             input_schema,
@@ -36,6 +46,7 @@ impl ToolSpec {
             extra: Extra::new(),
             raw: None,
         }
+        .into()
     }
 
     /// A tool that the provider runs itself, such as a web search, in the provider's own words.
@@ -48,7 +59,9 @@ impl ToolSpec {
     /// assert!(search.raw.is_some());
     /// ```
     pub fn server(name: impl Into<String>, raw: impl Into<RawJson>) -> Self {
-        ToolSpec { raw: Some(raw.into()), ..ToolSpec::new(name, "", Value::Null) }
+        let mut spec = ToolSpec::new(name, "", Value::Null);
+        spec.raw = Some(raw.into());
+        spec
     }
 
     /// Requires arguments that follow the schema exactly.

@@ -4,9 +4,9 @@ use agentgraph::Ctx;
 use futures_util::{StreamExt, stream};
 
 use crate::error::{Code, Error, Result};
+use crate::execution::{self, CallOutcome, Toolbox};
 use crate::message::{Message, ToolResult, ToolUse};
 use crate::model::ChatResponse;
-use crate::tool::execution::{self, CallOutcome, Toolbox};
 use crate::tool::{ToolCall, ToolError, ToolOutput};
 use crate::tool_loop::durable::DurableSteps;
 
@@ -52,7 +52,9 @@ impl Calls<'_> {
         if let Some(ctx) = self.ctx {
             call = call.with_ctx(ctx.clone());
         }
-        let done = execution::run(self.toolbox, None, asked, call).await.and_then(without_command);
+        let done = execution::run(asked, call, async |call| self.toolbox.call(call).await)
+            .await
+            .and_then(without_command);
         execution::outcome(asked, done)
     }
 }

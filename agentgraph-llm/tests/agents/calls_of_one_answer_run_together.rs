@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
-use agentgraph_llm::{Code, MessageChannels, StateType, ToolNode, conversation};
+use agentgraph_llm::{Code, MessageChannels, StateType, StopReason, ToolNode, conversation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -163,4 +163,25 @@ async fn arguments_are_checked_against_the_bounds_of_the_schema() {
     let texts = results(&chat.messages);
     assert_eq!(texts[0], "call-1: 5");
     assert!(texts[1].contains("invalid arguments: at `/n`") && texts[1].contains("5"), "{}", texts[1]);
+}
+
+#[tokio::test]
+async fn a_lone_tool_node_runs_no_call_of_a_cut_or_refused_answer() {
+    for by_dispatch in [false, true] {
+        for (stop, ran) in [
+            (StopReason::MaxTokens, 0),
+            (StopReason::ContextWindowExceeded, 0),
+            (StopReason::Refusal, 0),
+            (StopReason::ToolUse, 2),
+        ] {
+            let log = Log::default();
+            let answer = calls("a", [1, 2]).with_stop(stop.clone());
+            let chat = run(vec![Arc::new(echo("a", &log))], answer, by_dispatch).await.unwrap();
+            let stored: Chat = serde_json::from_value(serde_json::to_value(&chat).unwrap()).unwrap();
+            assert_eq!(stored.messages, chat.messages);
+            let refused =
+                chat.messages.iter().flat_map(Message::results).filter(|result| result.is_error).count();
+            assert_eq!((refused, log.lines().len()), (2 - ran, ran), "{stop}");
+        }
+    }
 }

@@ -173,7 +173,7 @@ fn media_are_blocks_of_their_kind_and_unknown_parts_are_kept() {
         {"fileData": {"mimeType": "video/mp4", "fileUri": "gs://a"}, "videoMetadata": {"fps": 2}},
         code, result, {"toolCall": {"id": "s1"}}, {"inlineData": {"mimeType": "image/png"}},
     ]));
-    let content = response.message.content;
+    let content = response.message.content.clone();
     assert_eq!(content[0], Block::Image(Media::base64("image/png", "aGk=")));
     let Block::Video(video) = &content[1] else { panic!("{:?}", content[1]) };
     assert_eq!(video.extra.get("videoMetadata").unwrap().get(), r#"{"fps":2}"#);

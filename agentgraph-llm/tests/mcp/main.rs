@@ -13,6 +13,7 @@ mod reference_servers;
 mod results_become_blocks;
 mod scripted_server;
 mod served_tools_are_plain_tools;
+mod servers_ask_persons_and_offer_resources_and_prompts;
 
 use agentgraph_llm::mcp::{McpServer, McpTool};
 use agentgraph_llm::prelude::*;

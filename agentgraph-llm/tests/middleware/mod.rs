@@ -7,6 +7,7 @@ mod limits_of_calls_and_money_hold;
 mod long_conversations_are_shortened_without_splitting_pairs;
 mod no_minute_has_more_than_the_limit;
 mod people_decide_about_calls;
+#[cfg(feature = "pii")]
 mod personal_data_does_not_leave_a_stream;
 mod requests_are_changed_for_the_provider_only;
 mod settings_that_a_model_refuses_are_left_out;

@@ -65,7 +65,7 @@ async fn a_server_that_follows_the_wire() {
         (9, 4, 2)
     );
     assert!(response.raw_usage.unwrap().get().contains("\"total_tokens\":11"));
-    assert_eq!(response.message.origin.unwrap().provider, "openai");
+    assert_eq!(response.message.origin.as_ref().unwrap().provider, "openai");
 }
 
 #[tokio::test]

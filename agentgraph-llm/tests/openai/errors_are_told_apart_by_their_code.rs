@@ -57,7 +57,7 @@ async fn a_local_server_needs_no_key() {
     let server = Server::start([Reply::stream(stream)]).await;
     let builder = OpenAiChatModel::builder().profile(Profile::ollama()).model("m").base_url(&server.url);
     let response = builder.build().unwrap().chat(ChatRequest::user("hi")).await.unwrap();
-    assert_eq!(response.message.origin.unwrap().provider, "ollama");
+    assert_eq!(response.message.origin.as_ref().unwrap().provider, "ollama");
     assert!(!server.requests()[0].head.contains("authorization"));
     let error = OpenAiChatModel::builder().model("m").build().unwrap_err();
     assert_eq!(error.code(), Code::Config);

@@ -64,7 +64,7 @@ fn the_schema_allows_no_other_arguments() {
 
 #[test]
 fn injected_parameters_are_not_in_the_schema() {
-    let schema = weather().spec().input_schema;
+    let schema = weather().spec().input_schema.clone();
     let names: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(names, ["city", "days", "languages", "unit"]);
 }
@@ -113,7 +113,7 @@ fn depth(
 
 #[test]
 fn a_recursive_type_is_a_definition() {
-    let schema = depth().spec().input_schema;
+    let schema = depth().spec().input_schema.clone();
     assert_eq!(
         schema["properties"]["root"],
         json!({"$ref": "#/$defs/Node", "description": "The root of the tree."})

@@ -132,14 +132,17 @@ async fn a_key_that_the_server_repeats_is_removed_from_errors() {
         for (keys, header) in
             [(None, None), (Some(provided as super::wire::Keys), None), (None, Some(header))]
         {
+            let refused = || Reply::json(401, &id, &body(Failure::Auth));
+            // A source of keys is asked for another one.
+            let again = keys.map(|_| refused());
             let replies = [
-                Reply::json(401, &id, &body(Failure::Auth)),
+                refused(),
                 Reply::json(500, &id, &body(Failure::Server)),
                 Reply::json(200, &id, &body(Failure::Server)),
                 Reply::stream_with(&id, &event),
             ];
             let count = replies.len();
-            let server = Server::start(replies).await;
+            let server = Server::start(again.into_iter().chain(replies)).await;
             let settings = Settings { keys, header, max_retries: 0, ..Settings::of(&server) };
             let model = wire.model(&settings).unwrap();
             for _ in 0..count {

@@ -12,6 +12,7 @@ mod openai_responses;
 pub(crate) mod server;
 mod wire;
 
+mod a_provider_of_ones_own_is_a_codec;
 mod aimock_answers_on_every_wire;
 mod aimock_deviates_in_known_ways;
 mod answers_in_another_form_are_read_or_refused_by_name;
@@ -19,6 +20,7 @@ mod bytes_that_the_fuzzers_found_are_read;
 mod calls_end_in_time;
 mod empty_answers_are_asked_for_once_more;
 mod failed_calls_are_retried_only_if_that_can_help;
+mod hosts_are_profiles_of_the_wires;
 mod keys_are_sent_and_shown_nowhere;
 mod requests_are_legal_by_the_types_of_the_sdks;
 mod responses_have_what_their_headers_say;

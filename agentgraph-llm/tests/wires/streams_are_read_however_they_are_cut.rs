@@ -25,7 +25,7 @@ async fn read_all(wire: &dyn Wire, replies: Vec<Reply>) -> Vec<Vec<String>> {
             Ok(stream) => {
                 let events = stream.map(|event| match event {
                     Ok(ChatEvent::Finished(response)) => {
-                        let response = (response.message.content, response.stop, response.usage);
+                        let response = (response.message.content.clone(), response.stop, response.usage);
                         format!("finished {response:?}")
                     }
                     Ok(event) => format!("{event:?}"),

@@ -199,7 +199,7 @@ impl GaiaAgent {
 
     /// The names of the tools that are offered.
     pub fn tools(&self) -> Vec<String> {
-        crate::tools::offered(&self.services).iter().map(|tool| tool.spec().name).collect()
+        crate::tools::offered(&self.services).iter().map(|tool| tool.spec().name.clone()).collect()
     }
 
     /// Gives a call on the [graph](Self::graph) what the tools work with. For callers that do not use

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use agentgraph::checkpoint::PostgresSaver;
 use agentgraph::{Checkpointer, MemorySaver, SqliteSaver};
-use agentgraph_llm::openai::Profile;
-use agentgraph_llm::{ChatModel, ModelName, OpenAiChatModel};
+use agentgraph_llm::{ChatModel, ModelName};
 use clap::Parser;
 use secrecy::{ExposeSecret, SecretString};
 use shopify_agent::ShopAgent;
@@ -20,7 +19,6 @@ use shopify_agent::shop::{Shop, ShopSettings};
 use shopify_agent::telemetry::Traces;
 
 /// The address of Groq, which the original used, and its variables.
-const GROQ: &str = "https://api.groq.com/openai/v1";
 /// The origin of the pictures of Shopify's shops.
 const SHOPIFY_PICTURES: &str = "https://cdn.shopify.com";
 /// How often old tasks are looked for.
@@ -154,15 +152,7 @@ async fn stopped() {
 
 fn model(name: Option<&str>) -> Result<Arc<dyn ChatModel>, Failure> {
     let Some(name) = name else { return Ok(Arc::new(OfflineModel)) };
-    let Some(groq) = name.strip_prefix("groq:") else { return Ok(name.parse::<ModelName>()?.from_env()?) };
-    let key = std::env::var("GROQ_API_KEY").map_err(|_| "GROQ_API_KEY is not set")?;
-    let mut profile = Profile::vllm();
-    profile.provider = "groq".into();
-    profile.base_url = std::env::var("GROQ_BASE_URL").unwrap_or_else(|_| GROQ.to_owned()).into();
-    // Its models differ in whether they follow a schema; with the schema in the prompt all of them can
-    // answer.
-    profile.structured_output = false;
-    Ok(Arc::new(OpenAiChatModel::builder().profile(profile).model(groq).api_key(key).build()?))
+    Ok(name.parse::<ModelName>()?.from_env()?)
 }
 
 /// The embedded shop, if there is one; how the shop is called; where its pictures are.

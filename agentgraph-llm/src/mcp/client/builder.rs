@@ -47,6 +47,7 @@ pub(super) struct Settings {
     pub(super) server: Server,
     pub(super) prefix: Option<String>,
     pub(super) timeout: Duration,
+    pub(super) may_ask: bool,
     connect_timeout: Duration,
     protocol: McpProtocol,
 }
@@ -100,6 +101,7 @@ impl McpClientBuilder {
         let settings = Settings {
             server: Server { name, secrets: Vec::new() },
             prefix: None,
+            may_ask: false,
             timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(30),
             protocol: McpProtocol::default(),
@@ -157,6 +159,15 @@ impl McpClientBuilder {
         self
     }
 
+    /// Lets the server ask a person while a tool runs: an [`Elicitation`](crate::mcp::Elicitation) is an
+    /// interrupt of the run, and its answer an [`ElicitationAnswer`](crate::mcp::ElicitationAnswer). The
+    /// call is cancelled for the time, and made again from its beginning when the answer came. Calls of
+    /// such a connection run one at a time.
+    pub fn elicitation(mut self) -> Self {
+        self.settings.may_ask = true;
+        self
+    }
+
     /// Sets where the standard error of the program goes. Only for a command.
     pub fn stderr(mut self, target: impl Into<Stdio>) -> Self {
         if let Transport::Process { stderr, .. } = &mut self.transport {
@@ -172,7 +183,7 @@ impl McpClientBuilder {
     /// `E_LLM_CONNECTION`, and `E_LLM_TIMEOUT` if the server does not answer in time.
     pub async fn connect(self) -> Result<McpClient> {
         let McpClientBuilder { mut settings, transport } = self;
-        let (listener, heard) = Listener::new();
+        let (listener, heard) = Listener::new(settings.may_ask);
         let changes = listener.changes.clone();
         settings.server.secrets.extend(transport.secrets());
         let limit = settings.connect_timeout;

@@ -175,7 +175,7 @@ mod tests {
             let transport = IntoTransport::<RoleClient, _, _>::into_transport(tokio::io::split(near));
             let awaited = Awaited::default();
             let transport = Startup::new(transport, awaited.clone());
-            let (listener, _heard) = super::super::Listener::new();
+            let (listener, _heard) = super::super::Listener::new(false);
             let mode = ClientLifecycleMode::from(McpProtocol::Auto);
             let running = listener.serve_with_lifecycle(transport, mode).await.unwrap();
             let info = running.peer().peer_info().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
-use crate::http::{Answer, is_done_mark};
+use crate::http::{PartialAnswer, is_done_mark};
 use crate::json::{Growing, Object, RawJson, extension};
 use crate::message::{Block, Message, Role, TextBlock, Thinking};
 use crate::model::end::{Built, End};
@@ -47,7 +47,7 @@ enum Part {
 /// The fields of a response without information.
 const DROPPED: [&str; 2] = ["object", "obfuscation"];
 
-impl Answer for PartialResponse {
+impl PartialAnswer for PartialResponse {
     fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<bool> {
         if is_done_mark(data) {
             if self.profile.done_is_an_end && self.end == End::Missing {
@@ -71,8 +71,8 @@ impl Answer for PartialResponse {
         decode::decode_of(&self.profile, body)
     }
 
-    fn refusal(fields: &Object) -> Error {
-        failure::from_event(fields)
+    fn refusal(fields: &RawJson) -> Error {
+        failure::from_event(&Object::parse(fields.get()).unwrap_or_default())
     }
 }
 

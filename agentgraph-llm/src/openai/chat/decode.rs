@@ -5,7 +5,7 @@ use crate::json::Object;
 use crate::model::ChatResponse;
 
 use super::answer::PartialResponse;
-use crate::http::Answer;
+use crate::http::PartialAnswer;
 use crate::model::end::Built;
 use crate::openai::wire::{parse_object, undecodable};
 use crate::openai::{Profile, failure};

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use sha2::{Digest, Sha256};
+
 use crate::json::{Object, RawJson};
 use crate::message::{Block, Message, Role, TextBlock, Thinking, ToolInput, ToolResult, ToolUse};
 use crate::model::{ChatRequest, ModelInfo};
@@ -19,7 +21,7 @@ pub(super) fn encode(request: &ChatRequest, info: &ModelInfo, profile: &Profile)
     let mut sent = Vec::new();
     for turn in messages.chunk_by(|a, b| a.role == Role::User && b.role == Role::User) {
         match turn[0].role {
-            Role::User => sent.extend(user_turn(turn)),
+            Role::User => sent.extend(user_turn(turn, profile)),
             Role::System => sent.extend(system_message(&turn[0], profile)),
             Role::Assistant => sent.extend(assistant(&turn[0], profile)),
         }
@@ -37,9 +39,9 @@ fn system_message(system: &Message, profile: &Profile) -> Option<RawJson> {
 }
 
 /// All results of the turn come first, because the API wants them right after their calls.
-fn user_turn(turn: &[Cow<'_, Message>]) -> Vec<RawJson> {
+fn user_turn(turn: &[Cow<'_, Message>], profile: &Profile) -> Vec<RawJson> {
     let results: Vec<&ToolResult> = turn.iter().flat_map(|message| message.results()).collect();
-    let mut sent: Vec<_> = results.iter().map(|result| tool_message(result)).collect();
+    let mut sent: Vec<_> = results.iter().map(|result| tool_message(result, profile)).collect();
     let media: Vec<_> = results.iter().flat_map(|result| media_of(result)).collect();
     let own = turn.iter().map(|message| parts::of(&message.content));
     for parts in std::iter::once(media).chain(own) {
@@ -48,9 +50,9 @@ fn user_turn(turn: &[Cow<'_, Message>]) -> Vec<RawJson> {
     sent
 }
 
-fn tool_message(result: &ToolResult) -> RawJson {
+fn tool_message(result: &ToolResult, profile: &Profile) -> RawJson {
     message("tool")
-        .with("tool_call_id", RawJson::string(&result.tool_use_id))
+        .with("tool_call_id", call_id(&result.tool_use_id, profile))
         .with("content", RawJson::string(&media::result_text(result)))
         .with_all(&result.extra)
         .to_json()
@@ -95,7 +97,8 @@ fn assistant(assistant: &Message, profile: &Profile) -> Option<RawJson> {
     if let Some(content) = content {
         sent.set("content", content);
     }
-    if let Some(field) = profile.thinking_field.as_deref().filter(|_| !thinking.is_empty()) {
+    let has_thinking = !thinking.is_empty() || (profile.requires_thinking_with_calls && !calls.is_empty());
+    if let Some(field) = profile.thinking_field.as_deref().filter(|_| has_thinking) {
         sent.set(field, RawJson::string(&thinking));
     }
     sent = with_fields(sent, &fields);
@@ -134,6 +137,19 @@ fn audio_id(audio: &RawJson) -> Option<RawJson> {
     Some(Object::default().with("id", fields.get("id")?.clone()).to_json())
 }
 
+/// An id as the server takes it. The same id becomes the same hash in the call and in its result.
+fn call_id(id: &str, profile: &Profile) -> RawJson {
+    let fits = |length| id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match profile.call_id_length.filter(|length| !fits(*length)) {
+        Some(length) => {
+            let hash =
+                Sha256::digest(id).iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"));
+            RawJson::string(&hash[..length.min(hash.len())])
+        }
+        None => RawJson::string(id),
+    }
+}
+
 fn tool_call(call: &ToolUse, profile: &Profile) -> RawJson {
     let arguments = match &call.input {
         ToolInput::Json(json) if json.is_object() => json.get().to_owned(),
@@ -147,7 +163,7 @@ fn tool_call(call: &ToolUse, profile: &Profile) -> RawJson {
         .with("arguments", RawJson::string(&arguments))
         .to_json();
     Object::default()
-        .with("id", RawJson::string(&call.id))
+        .with("id", call_id(&call.id, profile))
         .with("type", RawJson::string("function"))
         .with("function", function)
         .with_all(&call.extra)

@@ -1,7 +1,7 @@
 //! A streamed response of Chat Completions.
 
 use super::answer::PartialResponse;
-use crate::http::{Feed, stream_decoder};
+use crate::http::{SseDecoder, stream_decoder};
 use crate::openai::Profile;
 
 stream_decoder! {
@@ -30,6 +30,6 @@ stream_decoder! {
 impl StreamDecoder {
     /// A decoder of one response of a server with this profile.
     pub fn new(profile: &Profile) -> Self {
-        StreamDecoder(Feed::new(PartialResponse::new(profile)))
+        StreamDecoder(SseDecoder::new(PartialResponse::new(profile)))
     }
 }

@@ -4,7 +4,7 @@
 //! response. Each is a view of one message. Views of an item are found by its id, and else by its position.
 
 use crate::error::{Error, Result};
-use crate::http::{Answer, is_done_mark};
+use crate::http::{PartialAnswer, is_done_mark};
 use crate::json::{Object, RawJson};
 use crate::message::Block;
 use crate::model::end::Built;
@@ -36,7 +36,7 @@ const ARGUMENTS: Place = Place { list: "", kind: "arguments", number: Some(0) };
 const INPUT: Place = Place { kind: "input", ..ARGUMENTS };
 const CODE: Place = Place { kind: "code", ..ARGUMENTS };
 
-impl Answer for PartialResponse {
+impl PartialAnswer for PartialResponse {
     fn take(&mut self, data: &[u8], out: Events<'_>) -> Result<bool> {
         if is_done_mark(data) {
             return Ok(false);
@@ -104,8 +104,8 @@ impl Answer for PartialResponse {
         decode::decode(body)
     }
 
-    fn refusal(fields: &Object) -> Error {
-        failure::from_event(fields)
+    fn refusal(fields: &RawJson) -> Error {
+        failure::from_event(&Object::parse(fields.get()).unwrap_or_default())
     }
 }
 

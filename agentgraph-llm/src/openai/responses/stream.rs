@@ -1,7 +1,7 @@
 //! A streamed response of the Responses API.
 
 use super::answer::PartialResponse;
-use crate::http::{Feed, stream_decoder};
+use crate::http::{SseDecoder, stream_decoder};
 
 stream_decoder! {
     /// Turns the bytes of a streamed response into events, without I/O. [`push`](Self::push) adds bytes,
@@ -31,6 +31,6 @@ impl Default for StreamDecoder {
 impl StreamDecoder {
     /// A decoder of one response.
     pub fn new() -> Self {
-        StreamDecoder(Feed::new(PartialResponse::default()))
+        StreamDecoder(SseDecoder::new(PartialResponse::default()))
     }
 }

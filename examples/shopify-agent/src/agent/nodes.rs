@@ -94,7 +94,7 @@ pub(super) async fn choose_tool(
     cell: Session<ShopSession>,
     brain: Dep<Brain>,
 ) -> Result<TurnUpdate> {
-    let names: Arc<[String]> = brain.tools.iter().map(|tool| tool.spec().name).collect();
+    let names: Arc<[String]> = brain.tools.iter().map(|tool| tool.spec().name.clone()).collect();
     let is_known = move |answer: &ChoiceAnswer| {
         let name = bare(&answer.tool);
         if name == NO_TOOL || names.iter().any(|known| known == name) {

@@ -55,7 +55,7 @@ fn a_changed_comment_changes_the_prompt() {
 
 #[test]
 fn neither_session_nor_cart_is_an_argument_of_a_tool() {
-    let names: Vec<String> = tools::all().iter().map(|tool| tool.spec().name).collect();
+    let names: Vec<String> = tools::all().iter().map(|tool| tool.spec().name.clone()).collect();
     let expected = [
         "get_products",
         "get_product_details",
@@ -67,7 +67,7 @@ fn neither_session_nor_cart_is_an_argument_of_a_tool() {
     ];
     assert_eq!(names, expected);
     for tool in tools::all() {
-        let schema = tool.spec().input_schema;
+        let schema = tool.spec().input_schema.clone();
         let arguments: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
         let known = ["search", "product_id", "variant_id", "quantity"];
         assert!(arguments.iter().all(|name| known.contains(&name.as_str())), "{arguments:?}");

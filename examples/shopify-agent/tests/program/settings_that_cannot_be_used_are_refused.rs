@@ -7,7 +7,7 @@ async fn each_has_a_message_that_says_what_to_do() {
     let folder = Folder::new();
     let cases: [(&[&str], &str); 6] = [
         (&["--model", "nonsense"], "names no model"),
-        (&["--model", "groq:llama"], "GROQ_API_KEY is not set"),
+        (&["--model", "groq:llama"], "set GROQ_API_KEY"),
         (&["--model", "anthropic:claude"], "ANTHROPIC_API_KEY"),
         (&["--shop-url", "https://shop.example"], "SHOPIFY_ACCESS_TOKEN"),
         (&["--shop-url", "http://shop.example", "--shop-token", "t"], "must begin with `https://`"),

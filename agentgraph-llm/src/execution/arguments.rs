@@ -2,10 +2,10 @@
 //!
 //! Only what the model wrote is judged. Values that a tool gets from the graph are not in its schema.
 
-use super::{ToolError, ToolSpec};
 use crate::error::Result;
 use crate::json::RawJson;
 use crate::message::{ToolInput, ToolUse};
+use crate::tool::{ToolError, ToolSpec};
 
 /// The arguments of a call, if they are a JSON object.
 pub(super) fn object(call: &ToolUse) -> Result<&RawJson, ToolError> {

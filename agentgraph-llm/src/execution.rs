@@ -4,6 +4,8 @@
 //! A call that cannot be run is answered with an error, which the model reads: an unknown tool, arguments
 //! that do not fit, a tool that fails or panics. Only a fatal error is returned to the caller.
 
+mod arguments;
+
 use std::any::type_name;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -13,12 +15,11 @@ use agentgraph::State;
 use futures_util::FutureExt;
 use tracing::Instrument;
 
-use super::arguments::{self, SchemaCheck};
-use super::{StateType, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
+use self::arguments::SchemaCheck;
 use crate::error::{Code, Error, Result};
 use crate::message::{ToolResult, ToolUse};
-use crate::middleware::{Chain, NextTool};
 use crate::telemetry::ToolTrace;
+use crate::tool::{StateType, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
 
 /// The result for the model, and the output if the call succeeded.
 pub(crate) type CallOutcome = (ToolResult, Option<ToolOutput>);
@@ -106,21 +107,16 @@ pub(crate) fn same_name(name: &str) -> Error {
     Error::new(Code::BadTool, message)
 }
 
-/// Runs one call of a response in its span, inside the middleware of `chain`.
+/// Runs one call of a response in its span: `work` gets the call with its arguments.
 pub(crate) async fn run(
-    toolbox: &Toolbox<'_>,
-    chain: Option<(&Chain, &Arc<Toolbox<'static>>)>,
     asked: &ToolUse,
     call: ToolCall,
+    work: impl AsyncFnOnce(&ToolCall) -> Result<ToolOutput, ToolError>,
 ) -> Result<ToolOutput, ToolError> {
     let trace = ToolTrace::begin(asked);
     let work = async {
         let input = arguments::object(asked)?.clone();
-        let call = call.with_input(input);
-        match chain {
-            None => toolbox.call(&call).await,
-            Some((chain, toolbox)) => NextTool::first(chain, toolbox).run(&call).await,
-        }
+        work(&call.with_input(input)).await
     };
     let outcome = work.instrument(trace.span().clone()).await;
     trace.end(outcome.as_ref());

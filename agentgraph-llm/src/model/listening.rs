@@ -14,6 +14,9 @@ use agentgraph::Ctx;
 use crate::error::Result;
 use crate::model::ChatEvent;
 
+// Two places, for two lives: the listener belongs to the task of a node and is the engine's task-local value,
+// which follows the future to any thread. Silence belongs to one poll: it is set when a poll begins and is
+// gone when it returns, so a thread-local is enough, and nothing is allocated for it.
 thread_local! {
     /// Whether the streams that are read now are silent.
     static SILENT: Cell<bool> = const { Cell::new(false) };

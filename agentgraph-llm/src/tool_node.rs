@@ -8,12 +8,12 @@ use agentgraph::node::{IntoNode, Node};
 use agentgraph::{Command, Ctx, Dispatch, Input, Snapshot, State};
 use futures_util::{StreamExt, stream};
 
-use super::execution::{self, CallOutcome, Toolbox};
-use super::{AnyCommand, Tool, ToolCall, ToolError};
 use crate::conversation;
 use crate::error::{Code, Error, Result};
+use crate::execution::{self, CallOutcome, Toolbox};
 use crate::message::{Message, ToolUse};
-use crate::middleware::{Chain, Middleware};
+use crate::middleware::{Chain, Middleware, NextTool};
+use crate::tool::{AnyCommand, Tool, ToolCall, ToolError};
 use crate::tool_loop::DEFAULT_MAX_CONCURRENCY;
 
 /// A state that holds a conversation.
@@ -48,6 +48,7 @@ pub trait MessageChannels: State<Schema: Default> {
 /// - An unknown tool, arguments that do not fit, a failed tool and a panic are results that the model reads.
 ///   [`ToolError::Fatal`](crate::ToolError::Fatal) fails the node, after the other calls have ended; a
 ///   question to a person stops the run.
+/// - Calls of an answer that a token limit or a refusal ended are not run, and the model reads why.
 /// - The [command](crate::ToolOutput::command) of a tool is applied with the result of its call. The node
 ///   adds the result, the command need not.
 /// - If all calls that were run return [directly](crate::ToolOutput::return_direct), the node goes to
@@ -210,12 +211,13 @@ impl ToolNode {
             return execution::outcome(asked, Err(same_id(&asked.id)));
         }
         let call = match conversation::answer_with(state.messages(), &asked.id) {
+            Some(answer) if answer.is_incomplete => return execution::outcome(asked, Err(incomplete())),
             Some(answer) => ToolCall::of(asked, answer),
             None => ToolCall::detached(asked.id.as_str(), asked.name.as_str()),
         };
         let call = call.with_ctx(ctx.clone()).with_state(state.clone());
-        let chain = Some((&self.chain, &self.toolbox));
-        execution::outcome(asked, execution::run(&self.toolbox, chain, asked, call).await)
+        let inside = async |call: &ToolCall| NextTool::first(&self.chain, &self.toolbox).run(call).await;
+        execution::outcome(asked, execution::run(asked, call, inside).await)
     }
 
     /// The results, then the commands of the tools in the order of the calls.
@@ -265,6 +267,14 @@ fn same_id(id: &str) -> ToolError {
     ))
 }
 
+/// The rule of [`ToolLoop`](crate::ToolLoop) and [`Agent`](crate::Agent).
+fn incomplete() -> ToolError {
+    ToolError::failed(
+        "not run: the answer reached the token limit or ended in a refusal, so its calls may be incomplete; make them \
+         again, one at a time or with shorter arguments",
+    )
+}
+
 fn no_such_call(id: &str) -> Error {
     let message = format!(
         "a tool node was dispatched for the call `{id}`, which is not open in the last answer of the conversation: \
@@ -289,7 +299,7 @@ impl<S: MessageChannels> IntoNode<S, IsToolNode> for ToolNode {
 
 impl fmt::Debug for ToolNode {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tools: Vec<_> = self.toolbox.specs().map(|spec| spec.name).collect();
+        let tools: Vec<_> = self.toolbox.specs().map(|spec| spec.name.clone()).collect();
         let mut parts = out.debug_struct("ToolNode");
         parts.field("tools", &tools).field("max_concurrency", &self.max_concurrency).finish_non_exhaustive()
     }
