@@ -157,7 +157,7 @@ const CRATES: [&str; 8] = [
 ];
 
 /// Those of the crates that do not list their rooms yet.
-const UNLISTED: [&str; 2] = ["agentgraph-llm", "upgrade-agent"];
+const UNLISTED: [&str; 1] = ["upgrade-agent"];
 
 fn houses() -> Vec<House> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
