@@ -143,7 +143,7 @@ fn without_a_name_the_script_answers() {
 #[test]
 fn a_wrong_name_or_a_missing_key_ends_the_program_with_what_to_do() {
     for (arguments, says) in [
-        (&["--model", "mistral:large"][..], "`anthropic:`"),
+        (&["--model", "acme:large"][..], "`anthropic:`"),
         (&["--model", "anthropic:m"], "ANTHROPIC_API_KEY"),
         (&["--model"], "--model provider:NAME"),
         (&["surprise"], "`surprise` is unknown"),

@@ -119,7 +119,7 @@ mod tests {
             &["--model"][..],
             &["--model", "ollama:a", "--model", "ollama:b"],
             &["--base-url", "http://localhost:1"],
-            &["--model", "mistral:large"],
+            &["--model", "acme:large"],
             &["--model", "ollama:"],
             &["--model", "ollama:m", "--base-url", "not a url"],
         ] {

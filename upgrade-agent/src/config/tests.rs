@@ -102,7 +102,7 @@ fn a_provider_before_the_name_selects_wire_key_and_address() {
         let error = model(text, &[]).unwrap_err().to_string();
         assert!(error.contains(needed), "{error}");
     }
-    let error = model("mistral:large", &vars).unwrap_err().to_string();
+    let error = model("acme:large", &vars).unwrap_err().to_string();
     assert!(error.contains("`gemini:`"), "{error}");
 }
 

@@ -94,7 +94,7 @@ fn wrong_settings_are_refused_by_name_and_no_key_is_shown() {
         Folder::new().collect(flags, variables).unwrap_err().to_string()
     };
     for (flags, part) in [
-        (&["--model", "mistral:large"][..], "--model"),
+        (&["--model", "acme:large"][..], "--model"),
         (&["--model", "openai:gpt-4o"], "OPENAI_API_KEY"),
         (&["--temperature", "warm"], "--temperature"),
         (&["--temperature", "-1"], "--temperature"),
