@@ -15,7 +15,7 @@ fn desk() -> Arc<Desk> {
 }
 
 fn names(tools: &[FnTool]) -> BTreeSet<String> {
-    tools.iter().map(|tool| tool.spec().name).collect()
+    tools.iter().map(|tool| tool.spec().name.clone()).collect()
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {

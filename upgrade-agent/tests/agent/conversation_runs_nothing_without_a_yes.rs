@@ -97,7 +97,7 @@ fn reply(request: &ChatRequest, random: &mut Random, id: &str) -> Reply {
                 reply.and_tool_call(random.of(&["approve", "delete_experiment", "tool_executor"]), claims(id))
             }
             _ => {
-                let tool = random.of(&request.tools).name;
+                let tool = random.of(&request.tools).name.clone();
                 let input = input(&tool, random, id);
                 reply.and_tool_call(tool, input)
             }
