@@ -88,6 +88,8 @@
 //! into the histograms of the conventions. Messages, arguments and results are recorded only after
 //! [`ContentCapture::install`].
 
+#![warn(clippy::too_many_lines)]
+
 // # Rooms
 //
 // The modules, from the top of the house to the bottom. A file imports from its own module and from modules

@@ -126,6 +126,8 @@
 //! [`StoredFields`]: graph::StoredFields
 //! [`WhenBusy`]: run::WhenBusy
 
+#![warn(clippy::too_many_lines)]
+
 mod attempt;
 mod context;
 mod engine;

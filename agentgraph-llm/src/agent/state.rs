@@ -29,8 +29,6 @@ pub struct AgentState {
     pub run_record: AgentRecord,
 }
 
-crate::agent_channels!(AgentState);
-
 impl From<&str> for AgentStateUpdate {
     fn from(text: &str) -> Self {
         Message::user(text).into()
@@ -163,6 +161,8 @@ macro_rules! agent_channels {
         }
     };
 }
+
+agent_channels!(AgentState);
 
 /// A change of an agent's channels.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -81,26 +81,17 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         is_plain,
         must_be_complete: graph.must_be_complete,
     });
-    let core = GraphCore {
-        schema: AnySchema::new::<Outputs<O, S>>(OutputTable::of(Arc::clone(&declared), Arc::clone(&by_name))),
-        nodes: Vec::new(),
-        topology: Topology { nodes: declared.len() as u32, ..Topology::default() },
-        routers: Vec::new(),
-        by_name,
-        names: Arc::clone(&declared),
-        rules: Rules {
-            discipline: Discipline::Dependency,
-            breaks: None,
-            siblings: graph.siblings,
-            on_limit: None,
-            stuck_fails: false,
-        },
-        uses: Uses { run_channels: true, ..Uses::default() },
-        about: About { durable_nodes, contexts, ..About::default() },
-        detached: DetachedNodes::default(),
-        stored: StoredForm { fingerprint, ..StoredForm::default() },
-        temporary: TemporaryNodes::default(),
+    let rules = Rules {
+        discipline: Discipline::Dependency,
+        breaks: None,
+        siblings: graph.siblings,
+        on_limit: None,
+        stuck_fails: false,
     };
+    let schema =
+        AnySchema::new::<Outputs<O, S>>(OutputTable::of(Arc::clone(&declared), Arc::clone(&by_name)));
+    let about = About { durable_nodes, contexts, ..About::default() };
+    let core = core(schema, Arc::clone(&declared), by_name, fingerprint, rules, about);
     let shared = GraphShared {
         names: declared,
         deps,
@@ -110,6 +101,31 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         agent: None,
     };
     Ok((Compiled { core, shared }, wiring))
+}
+
+/// What a dependency graph has of a checked graph: its nodes and edges are in its wiring.
+fn core(
+    schema: AnySchema,
+    names: Arc<[Arc<str>]>,
+    by_name: Arc<HashMap<Arc<str>, u32>>,
+    fingerprint: String,
+    rules: Rules,
+    about: About,
+) -> GraphCore {
+    GraphCore {
+        schema,
+        nodes: Vec::new(),
+        topology: Topology { nodes: names.len() as u32, ..Topology::default() },
+        routers: Vec::new(),
+        by_name,
+        names,
+        rules,
+        uses: Uses { run_channels: true, ..Uses::default() },
+        about,
+        detached: DetachedNodes::default(),
+        stored: StoredForm { fingerprint, ..StoredForm::default() },
+        temporary: TemporaryNodes::default(),
+    }
 }
 
 /// The contexts that nodes require from a caller. Some may occur twice.

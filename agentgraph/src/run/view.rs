@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -22,7 +23,7 @@ use crate::run::open::{
     OpenTask, done, failure_of_all, interrupts, open_work_inside, replay_pass, tasks, update_of,
 };
 use crate::state::{ShownState, State, StateError};
-use crate::typed::AnyState;
+use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, RunId, Source, Tail, TaskId};
@@ -304,13 +305,12 @@ async fn add_left_over(
     });
     let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
     keep_overwrites(core, &mut finished);
-    for mut update in finished.into_iter().flatten().filter_map(|done| done.update) {
-        // A sum of parallel writes may not fit: the superstep cannot be merged, but its thread can be read.
-        match core.schema.peek(&mut checkpoint.values, &mut update, &mut |_| ()) {
-            Ok(()) => checkpoint.values.apply(&core.schema, update)?,
-            Err(StateError::BadValue { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+    let updates = finished.into_iter().flatten().filter_map(|done| done.update);
+    let mut values = checkpoint.values.clone();
+    // A reducer that panics fails the superstep, and not who reads its thread.
+    if let Ok(added) = catch_unwind(AssertUnwindSafe(|| add_updates(&core.schema, &mut values, updates))) {
+        added?;
+        checkpoint.values = values;
     }
     checkpoint.next.clear();
     for task in tasks(core, place, header, replayed.id, &left) {
@@ -328,6 +328,23 @@ async fn add_left_over(
         checkpoint.next.push(task.node);
     }
     checkpoint.failures.extend(failure_of_all(place, &left));
+    Ok(())
+}
+
+/// Applies updates in task order.
+fn add_updates(
+    schema: &AnySchema,
+    values: &mut AnyState,
+    updates: impl Iterator<Item = AnyUpdate>,
+) -> Result<(), StateError> {
+    for mut update in updates {
+        // A sum of parallel writes may not fit: the superstep cannot be merged, but its thread can be read.
+        match schema.peek(values, &mut update, &mut |_| ()) {
+            Ok(()) => values.apply(schema, update)?,
+            Err(StateError::BadValue { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
     Ok(())
 }
 

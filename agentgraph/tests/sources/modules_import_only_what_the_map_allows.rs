@@ -416,8 +416,10 @@ fn expand_use(statement: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Returns the paths in the code that start with `crate::` or `super::`.
+/// Returns the paths in the code that start with `crate::` or `super::`. The `$crate` of a macro is none: it
+/// names the public face to the code that calls the macro.
 fn paths_in(text: &str) -> Vec<String> {
+    let text = text.replace("$crate::", "");
     let is_part = |sign: char| sign.is_alphanumeric() || sign == '_' || sign == ':';
     let words = text.split(|sign: char| !is_part(sign));
     let starts = |word: &&str| word.starts_with("crate::") || word.starts_with("super::");

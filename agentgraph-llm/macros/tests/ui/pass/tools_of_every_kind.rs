@@ -124,7 +124,7 @@ fn local() -> String {
     fn inside(inner: Inner) -> String {
         inner.value.to_string()
     }
-    inside().spec().name + &inside().run(Inner { value: 1 })
+    inside().spec().name.clone() + &inside().run(Inner { value: 1 })
 }
 
 /// A module of the same name.
@@ -136,7 +136,7 @@ fn main() {
     assert_eq!(local(), "inside1");
     let tools: Vec<Box<dyn Tool>> =
         vec![Box::new(input()), Box::new(match_), Box::new(lifetimes), Box::new(injected_by_name()), Box::new(parse())];
-    let names: Vec<_> = tools.iter().map(|tool| tool.spec().name).collect();
+    let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["input", "match", "lifetimes", "inject-all", "parse"]);
     assert_eq!(r#match().run("a".to_owned(), None), "a");
 }
