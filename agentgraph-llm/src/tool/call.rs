@@ -85,7 +85,8 @@ impl ToolCall {
         &self.id
     }
 
-    /// The [`id`](crate::MessageFields::id) of the model's message that has the call; empty for a detached call.
+    /// The [`id`](crate::MessageFields::id) of the model's message that has the call; empty for a detached
+    /// call.
     pub fn message_id(&self) -> &str {
         &self.message_id
     }

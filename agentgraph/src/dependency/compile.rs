@@ -24,6 +24,9 @@ use agentgraph_checkpoint::services::SystemServices;
 /// The id of a name without a declared node.
 const UNDECLARED: u32 = u32::MAX;
 
+/// The ids of nodes by name.
+type NodeIds = HashMap<Arc<str>, u32>;
+
 /// The compiled graph, and the wiring of its nodes.
 pub(crate) type CheckedGraph<O, S> = (Compiled, Arc<Wiring<O, S>>);
 
@@ -50,16 +53,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
             return Err(check.into_error());
         }
     };
-    let declared: Arc<[Arc<str>]> = if check.is_in_order() {
-        names.list.into()
-    } else {
-        nodes.iter().map(|node| Arc::clone(&names.list[node.name as usize])).collect()
-    };
-    let mut ids = names.ids;
-    if !check.is_in_order() {
-        ids.values_mut().for_each(|id| *id = check.ids[*id as usize]);
-    }
-    let by_name = Arc::new(ids);
+    let (declared, by_name) = check.in_order(names, &nodes);
     let fingerprint = fingerprint(&base, &declared, made.keys());
     let is_plain = base.is_strict()
         && nodes.iter().all(|node| {
@@ -107,7 +101,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
 fn core(
     schema: AnySchema,
     names: Arc<[Arc<str>]>,
-    by_name: Arc<HashMap<Arc<str>, u32>>,
+    by_name: Arc<NodeIds>,
     fingerprint: String,
     rules: Rules,
     about: About,
@@ -203,6 +197,16 @@ impl Check {
         self.problems
             .sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
         CompileError::new(self.problems)
+    }
+
+    /// The names of nodes in the order of declaration, and the ids of nodes by name.
+    fn in_order<O, S>(&self, names: Names, nodes: &[DeclaredNode<O, S>]) -> (Arc<[Arc<str>]>, Arc<NodeIds>) {
+        let Names { list, mut ids, .. } = names;
+        if self.is_in_order() {
+            return (list.into(), Arc::new(ids));
+        }
+        ids.values_mut().for_each(|id| *id = self.ids[*id as usize]);
+        (nodes.iter().map(|node| Arc::clone(&list[node.name as usize])).collect(), Arc::new(ids))
     }
 
     /// Whether names were first used in the order in which nodes were declared.
