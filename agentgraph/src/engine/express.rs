@@ -38,6 +38,11 @@ pub(crate) enum Begun {
     Several(Vec<(u32, Started)>),
 }
 
+/// Sorts started tasks. Not in the shell, where it would be compiled for each state type.
+pub(crate) fn in_task_order(tasks: &mut [(u32, Started)]) {
+    tasks.sort_unstable_by_key(|(index, _)| *index);
+}
+
 /// Calls `work` outside tokio's cooperative budget: with more ready tasks than it allows, the rest would be
 /// delayed for nothing.
 pub(crate) fn without_budget(cx: &mut Context<'_>, work: &mut dyn FnMut(&mut Context<'_>)) {

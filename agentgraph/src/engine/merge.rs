@@ -75,17 +75,14 @@ impl Merge<'_> {
         self.core
     }
 
-    /// Continues the superstep's tasks where the graph leads from `node`. The shell asks its routers first.
-    #[inline]
-    pub(crate) fn leave(&mut self, node: u32) {
-        self.follow_plain_edges(node);
-        if self.exits(node).joins {
-            self.gather(node);
+    /// Finds the successors of all tasks of a superstep, whose routers the shell has asked.
+    pub(crate) fn leave_all(&mut self, tasks: &Frontier) {
+        for node in tasks.nodes() {
+            self.follow_plain_edges(node);
+            if self.exits(node).joins {
+                self.gather(node);
+            }
         }
-    }
-
-    /// Ends the arrivals of a superstep, all of whose tasks have been left.
-    pub(crate) fn end_arrivals(&mut self) {
         self.fire_joins();
         self.next.settle();
     }

@@ -16,7 +16,7 @@ use crate::attempt::guarded;
 use crate::context::{RunShared, TaskOrigin, TaskRequest};
 use crate::engine::STEPS_WITHOUT_YIELD;
 use crate::engine::channel_uses::ChannelUses;
-use crate::engine::express::{Begun, Express, ExpressParts, without_budget};
+use crate::engine::express::{Begun, Express, ExpressParts, in_task_order, without_budget};
 use crate::engine::frontier::Frontier;
 use crate::engine::merge::Merge;
 use crate::erased::{AnyNode, ErasedNode, Started};
@@ -43,9 +43,10 @@ impl<S: State> PolledTasks<S> {
     /// All tasks as the engine takes them over, in task order.
     fn into_started(self) -> Vec<(u32, Started)> {
         let PolledTasks { updates, mut others } = self;
-        let updates = updates.into_iter().map(|(index, update)| (index, AnyUpdate::new::<S>(update)));
-        others.extend(updates.map(|(index, update)| (index, Started::Ended(Ok(Step::Update(update))))));
-        others.sort_by_key(|(index, _)| *index);
+        for (index, update) in updates {
+            others.push((index, Started::Ended(Ok(Step::Update(AnyUpdate::new::<S>(update))))));
+        }
+        in_task_order(&mut others);
         others
     }
 }
@@ -67,9 +68,13 @@ impl<S: State> TypedNodes<S> {
 
     /// Whether the shell can call all tasks.
     fn can_call(&self, frontier: &Frontier) -> bool {
-        let (pulled, dispatched) = frontier.parts();
-        pulled.iter().all(|node| self.node(*node).is_some())
-            && dispatched.iter().all(|one| one.input.limits.is_none() && self.node(one.node).is_some())
+        for index in 0..frontier.len() {
+            let (node, input) = frontier.task(index);
+            if self.node(node).is_none() || input.is_some_and(|input| input.limits.is_some()) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Runs a superstep of several tasks. If one of them is pending or returns something other than an
@@ -154,26 +159,30 @@ impl<S: State> TypedNodes<S> {
         }
         uses.end(merge.graph())?;
         let frontier = merge.take_frontier(spare);
-        let node_of = |index: u32| frontier.task(index as usize).0;
         let state = Arc::make_mut(state);
         // Each router sees the state with its own node's update, and none of the others.
         for (index, update) in &mut updates {
-            let node = node_of(*index);
+            let (node, _) = frontier.task(*index as usize);
             if merge.exits(node).routers {
                 let mut routed = Ok(());
                 let look = |state: &S| routed = merge.ask_routers(node, Seen::of(state));
-                state.peek(&self.schema, update, look).map_err(|error| merge.refused_write(node, error))?;
+                if let Err(error) = state.peek(&self.schema, update, look) {
+                    return Err(merge.refused_write(node, error));
+                }
                 routed?;
             }
         }
-        updates.iter().for_each(|(index, _)| merge.leave(node_of(*index)));
-        merge.end_arrivals();
+        merge.leave_all(&frontier);
         for channel in uses.overwritten() {
-            updates.iter_mut().for_each(|(_, update)| discard_reduced::<S>(&self.schema, update, *channel));
+            for (_, update) in &mut updates {
+                discard_reduced::<S>(&self.schema, update, *channel);
+            }
         }
         merge.set_merging(true);
         for (index, update) in updates {
-            state.apply(&self.schema, update).map_err(|error| merge.refused_write(node_of(index), error))?;
+            if let Err(error) = state.apply(&self.schema, update) {
+                return Err(merge.refused_write(frontier.task(index as usize).0, error));
+            }
         }
         merge.set_merging(false);
         *spare = frontier;
