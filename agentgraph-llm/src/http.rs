@@ -5,49 +5,34 @@
 //! all wires share are a [`Connection`].
 //!
 //! So a provider of one's own is a codec and a few lines: encode the request, decode the stream, and give
-//! both to the [`Endpoint`]. Spans, retries, timeouts, redacted keys, message ids and the rules for the
-//! end of an answer come with it.
+//! both to the [`Endpoint`]. The example of [`PartialAnswer`] is a whole codec. Spans, retries, timeouts,
+//! redacted keys, message ids and the rules for the end of an answer come with it.
 //!
-//! ```no_run
+//! ```
 //! use std::sync::Arc;
 //!
-//! use agentgraph_llm::http::{Call, Connection, Dialect, Endpoint, SseDecoder, Wire};
+//! use agentgraph_llm::http::{Call, Connection, Dialect, Endpoint, PartialAnswer, SseDecoder, Wire};
 //! use agentgraph_llm::prelude::*;
-//! use agentgraph_llm::{Authentication, Code, Error, ModelInfo};
-//! # use agentgraph_llm::http::{Built, PartialAnswer};
-//! # #[derive(Debug, Default)]
-//! # struct HousePart;
-//! # impl PartialAnswer for HousePart {
-//! #     fn take(&mut self, _: &[u8], _: &mut Vec<ChatEvent>) -> agentgraph_llm::Result<bool> { Ok(true) }
-//! #     fn build(self, _: &mut Vec<ChatEvent>) -> agentgraph_llm::Result<Built> { unimplemented!() }
-//! #     fn whole(&self, _: &[u8]) -> agentgraph_llm::Result<ChatResponse> { unimplemented!() }
-//! #     fn refusal(_: &RawJson) -> Error { unimplemented!() }
-//! # }
-//! # fn encode(_: &ChatRequest) -> String { String::new() }
+//! use agentgraph_llm::{Authentication, Code, Error, ModelInfo, Result};
+//! use serde_json::json;
 //!
-//! struct HouseModel(Arc<Endpoint>);
-//!
-//! impl HouseModel {
-//!     fn new() -> agentgraph_llm::Result<Self> {
-//!         let refusal = |status, _: &_, _: &[u8]| Error::new(Code::Server, "refused").with_status(status);
-//!         let dialect = Dialect { refusal, request_id: "x-request-id", limits: None };
-//!         let wire = Wire { version: "v1".into(), missing_key: None, headers: Default::default(), dialect };
-//!         let connection = Connection::new("https://models.internal", Authentication::Bearer);
-//!         Ok(HouseModel(connection.endpoint(wire)?))
-//!     }
+//! /// Where the server is, and what its errors are.
+//! fn endpoint() -> Result<Arc<Endpoint>> {
+//!     let refusal = |status, _: &_, _: &[u8]| Error::new(Code::Server, "refused").with_status(status);
+//!     let dialect = Dialect { refusal, request_id: "x-request-id", limits: None };
+//!     let wire = Wire { version: "v1".into(), missing_key: None, headers: Default::default(), dialect };
+//!     Connection::new("https://models.internal", Authentication::Bearer).endpoint(wire)
 //! }
 //!
-//! #[async_trait::async_trait]
-//! impl ChatModel for HouseModel {
-//!     fn info(&self) -> ModelInfo {
-//!         ModelInfo::new("house", "one")
-//!     }
-//!
-//!     async fn stream(&self, request: ChatRequest) -> agentgraph_llm::Result<ChatStream> {
-//!         let call = Call { url: self.0.url("talk"), body: encode(&request), info: self.info(), request };
-//!         self.0.stream(call, || SseDecoder::new(HousePart::default())).await
-//!     }
+//! /// The `stream` of its `ChatModel`. `A` reads the events of the server.
+//! async fn stream<A: PartialAnswer>(endpoint: &Endpoint, request: ChatRequest) -> Result<ChatStream> {
+//!     let body = json!({ "say": request.messages.last().map(|message| message.text()) }).to_string();
+//!     let info = ModelInfo::new("house", "one");
+//!     let call = Call { url: endpoint.url("talk"), body, info, request };
+//!     endpoint.stream(call, || SseDecoder::new(A::default())).await
 //! }
+//!
+//! assert_eq!(endpoint().unwrap().url("talk").as_str(), "https://models.internal/v1/talk");
 //! ```
 
 mod base_url;

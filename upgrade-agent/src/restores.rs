@@ -23,7 +23,8 @@ pub struct RestoreDue {
     pub experiment: ExperimentRef,
     /// The status before the plan.
     pub first: ExperimentState,
-    /// The statuses that the plan may have left. Any other one was set by somebody else and stays.
+    /// The statuses that the plan may have left behind. If the experiment has another status, somebody else
+    /// set it, and it is not restored.
     pub left: Vec<ExperimentState>,
 }
 

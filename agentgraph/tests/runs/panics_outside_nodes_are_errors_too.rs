@@ -203,7 +203,7 @@ async fn a_panic_of_a_reducer_or_a_route_beside_a_running_task_is_stored_like_an
             broken.store(false, SeqCst);
             let end = graph.proceed().thread("t").await;
             if !route && !eager {
-                // What is stored is merged again.
+                // The stored result is merged again, and its reducer panics again.
                 assert_eq!(end.unwrap_err().code(), Code::NodePanicked, "{case}");
                 continue;
             }

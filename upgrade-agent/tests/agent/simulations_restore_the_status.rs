@@ -180,7 +180,7 @@ async fn over(world: &World, script: &Script, store: &MemoryStore, saver: &Arc<M
 async fn a_restore_that_failed_is_tried_again_at_each_turn_until_it_is_done() {
     let (store, saver) = Default::default();
     let (world, script) = cut_off(&store, &saver, 1).await;
-    // Another process: what is due is read from the thread.
+    // As after a restart of the program: the due restore is read from the thread.
     let agent = over(&world, &script, &store, &saver).await;
     let says = |text: &str| vec![wants("direct_answer", 1.0), Reply::text(text)];
     script.add(says("One."));
