@@ -209,19 +209,17 @@ impl State for JsonState {
     fn compose(schema: &JsonChannels, update: &mut JsonUpdate, later: JsonUpdate) -> Result<(), StateError> {
         for (key, write) in later.writes {
             let reducer = &schema.table().reducers[schema.place(&key)?];
-            let overwritten = update.writes.iter_mut().find_map(|(known, write)| match write {
-                WriteOf::Overwrite(value) if *known == key => Some(value),
-                _ => None,
-            });
-            match (write, overwritten) {
+            // Only the last write of the key can take up a later one: what lies between them would be lost.
+            let last = update.writes.iter_mut().rfind(|(known, _)| *known == key);
+            match (write, last) {
                 (write @ WriteOf::Overwrite(_), _) => {
                     update.writes.retain(|(known, _)| *known != key);
                     update.writes.push((key, write));
                 }
-                (write, Some(value)) => {
-                    reducer.fold(value, write, None).map_err(|fault| named(key, fault))?
+                (write, Some((_, WriteOf::Overwrite(value)))) => {
+                    reducer.fold_overwriting(value, write).map_err(|fault| named(key, fault))?
                 }
-                (write, None) => update.writes.push((key, write)),
+                (write, _) => update.writes.push((key, write)),
             }
         }
         Ok(())

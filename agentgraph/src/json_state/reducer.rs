@@ -214,6 +214,13 @@ impl JsonReducer {
         delta.map_or(Ok(()), |delta| Ok(delta.set(value)?))
     }
 
+    /// Changes an overwriting value by a later write to what the two make of any value, one after the other.
+    pub(super) fn fold_overwriting(&self, value: &mut Value, later: WriteOf) -> Result<(), Fault> {
+        let overwriting = value.take();
+        self.overwrite(value, overwriting, None)?;
+        self.fold(value, later, None)
+    }
+
     fn overwrite(&self, value: &mut Value, new: Value, delta: Option<&mut DeltaWriter>) -> Result<(), Fault> {
         let new = match (self, new) {
             (JsonReducer::ById { field }, Value::Array(items)) => keyed::admit(items, field)?.into(),

@@ -145,7 +145,10 @@ fn typed(write: Write) -> TypedUpdate {
 }
 
 fn untyped(write: Write) -> JsonUpdate {
-    let update = JsonUpdate::new();
+    with(JsonUpdate::new(), write)
+}
+
+fn with(update: JsonUpdate, write: Write) -> JsonUpdate {
     match write {
         Write::Last(value) => update.set("last", value),
         Write::Log(items) => update.set("log", items),
@@ -187,31 +190,44 @@ proptest! {
     }
 
     #[test]
-    fn a_look_composing_and_encoding_change_nothing(first in vec(write(), 0..6), second in vec(write(), 0..6)) {
-        let channels = channels();
-        let join = |writes: &[Write]| {
-            let mut update = JsonUpdate::new();
-            for write in writes {
-                JsonState::compose(&channels, &mut update, untyped(write.clone())).unwrap();
-            }
-            update
-        };
-        let (mut one, two) = (join(&first), join(&second));
-        let mut expected = JsonState::initial(&channels);
-        for write in first.iter().chain(&second) {
-            expected.apply(&channels, untyped(write.clone())).unwrap();
-        }
-        JsonState::compose(&channels, &mut one, two).unwrap();
-        let bytes = JsonState::encode_update(&channels, &one).unwrap();
-        prop_assert_eq!(&JsonState::decode_update(&channels, &bytes).unwrap(), &one);
-
-        let mut state = JsonState::initial(&channels);
-        let seen = state.peek(&channels, &mut one, JsonState::clone).unwrap();
-        prop_assert_eq!(&state, &JsonState::initial(&channels));
-        prop_assert_eq!(&seen, &expected);
-        state.apply(&channels, one).unwrap();
-        prop_assert_eq!(state, expected);
+    fn a_look_composing_and_encoding_change_nothing(updates in vec(vec(write(), 0..4), 0..4)) {
+        check_composed(updates)?;
     }
+}
+
+/// Composes the updates, each of which holds its writes as a node makes them. The whole does what the writes
+/// do one after the other.
+fn check_composed(updates: Vec<Vec<Write>>) -> Result<(), TestCaseError> {
+    let channels = channels();
+    let (mut composed, mut expected) = (JsonUpdate::new(), JsonState::initial(&channels));
+    for writes in updates {
+        JsonState::compose(&channels, &mut composed, writes.iter().cloned().fold(JsonUpdate::new(), with))
+            .unwrap();
+        for write in writes {
+            expected.apply(&channels, untyped(write)).unwrap();
+        }
+    }
+    let bytes = JsonState::encode_update(&channels, &composed).unwrap();
+    prop_assert_eq!(&JsonState::decode_update(&channels, &bytes).unwrap(), &composed);
+
+    let mut state = JsonState::initial(&channels);
+    let seen = state.peek(&channels, &mut composed, JsonState::clone).unwrap();
+    prop_assert_eq!(&state, &JsonState::initial(&channels));
+    prop_assert_eq!(&seen, &expected);
+    state.apply(&channels, composed).unwrap();
+    prop_assert_eq!(state, expected);
+    Ok(())
+}
+
+#[test]
+fn an_overwrite_composes_with_a_later_write_as_it_would_be_applied_before_it() {
+    let a = || Task { done: true, id: "a".to_owned() };
+    let remove = || Write::RemoveTasks(vec!["a".to_owned()]);
+    let twice_in_one_overwrite = vec![vec![Write::OverwriteTasks(vec![a(), a()])], vec![remove()]];
+    check_composed(twice_in_one_overwrite).unwrap();
+    let removed_before =
+        vec![vec![Write::OverwriteTasks(vec![a()]), remove()], vec![Write::Tasks(vec![a()])]];
+    check_composed(removed_before).unwrap();
 }
 
 #[test]
