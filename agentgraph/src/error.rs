@@ -171,6 +171,8 @@ codes! {
     NothingToReuse = "E_NOTHING_TO_REUSE",
     /// A temporary node is a function where it would have to be stored or sent elsewhere.
     NeedsTemplate = "E_NEEDS_TEMPLATE",
+    /// Too many runs are inside one another.
+    Depth = "E_DEPTH",
     /// The host that runs tasks elsewhere failed.
     Host = "E_HOST",
 }
@@ -211,6 +213,8 @@ impl Code {
             | Code::BadAnswer => true,
             // The limit for a superstep is set by the caller, and ends all its nodes.
             Code::StepTimeout => true,
+            // At each level around it a policy would try again.
+            Code::Depth => true,
             // A node.
             Code::NodeFailed
             | Code::NodePanicked

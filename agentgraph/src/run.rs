@@ -15,6 +15,7 @@ mod dropped_call;
 mod edit;
 mod future;
 mod history;
+pub(crate) mod levels;
 mod narrow;
 pub(crate) mod nested;
 #[cfg(feature = "testing")]

@@ -241,7 +241,7 @@ impl ClientHandler for Listener {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let (answer, answered) = oneshot::channel();
-        // Fails while no call is open. Then nobody answers, as after an interrupt, and the server hears `cancel`.
+        // Fails while no call is open: as after an interrupt, the server hears `cancel`.
         let _ = self.questions.try_send(Asked { question, answer });
         Ok(answered.await.unwrap_or(ElicitResult::new(ElicitationAction::Cancel)))
     }

@@ -20,6 +20,8 @@ pub(crate) struct Outer {
     pub(crate) root: Arc<RunShared>,
     /// The namespace of the inner run, also in events and interrupts.
     pub(crate) namespace: Arc<str>,
+    /// The number of subgraphs around the tasks of the inner run, its own included.
+    pub(crate) depth: u32,
     /// The id of the task, in place of the thread in the task ids of an inner run that stores nothing.
     pub(crate) call: String,
     /// Whether the inner run's tasks run on the host of the task's run.
@@ -247,6 +249,11 @@ impl RunShared {
     /// The length of the path.
     fn depth(&self) -> u32 {
         self.outer_on_host().map_or(0, |outer| 1 + outer.shared.depth())
+    }
+
+    /// The number of subgraphs around the tasks of this run.
+    pub(crate) fn subgraphs_around(&self) -> u32 {
+        self.outer.as_ref().map_or(0, |outer| outer.depth)
     }
 
     /// The namespace of this run.

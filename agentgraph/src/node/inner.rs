@@ -1,5 +1,7 @@
 //! A graph as a node, independent of its state's type.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::context::RequiredContext;
@@ -45,5 +47,42 @@ pub(crate) trait AnyGraph: Send + Sync {
         place: Place<'_>,
         node: &str,
         call: TaskId,
-    ) -> Result<Open, Error>;
+    ) -> Result<Vec<OpenPart>, Error>;
+}
+
+/// A part of the open items of a call, in their order.
+pub(crate) enum OpenPart {
+    Found(Open),
+    Inside(InnerCall),
+}
+
+/// A call of a graph by a task, which may have open items.
+pub(crate) struct InnerCall {
+    graph: Arc<dyn AnyGraph>,
+    namespace: String,
+    node: String,
+    call: TaskId,
+}
+
+impl InnerCall {
+    pub(crate) fn new(graph: Arc<dyn AnyGraph>, namespace: String, node: &str, call: TaskId) -> Self {
+        InnerCall { graph, namespace, node: node.to_owned(), call }
+    }
+
+    /// All its open items. The calls inside it are looked into one after the other, so that their depth costs
+    /// no stack.
+    pub(crate) async fn open(self, saver: &dyn Checkpointer, thread: &str) -> Result<Open, Error> {
+        let mut open = Open::default();
+        let mut parts = vec![OpenPart::Inside(self)];
+        while let Some(part) = parts.pop() {
+            match part {
+                OpenPart::Found(found) => open.add(found),
+                OpenPart::Inside(InnerCall { graph, namespace, node, call }) => {
+                    let place = Place { thread, namespace: &namespace };
+                    parts.extend(graph.open(saver, place, &node, call).await?.into_iter().rev());
+                }
+            }
+        }
+        Ok(open)
+    }
 }

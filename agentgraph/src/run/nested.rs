@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use futures_util::future::BoxFuture;
-
 use crate::context::edits::Desk;
 use crate::context::{
     ChildPause, Control, Editing, Nest, Outer, RunShared, Spending, SubgraphCall, TaskRequest,
@@ -39,6 +37,7 @@ use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredCall, StoredStuck};
 use crate::run::attached::Attached;
+use crate::run::levels::ChildFuture;
 use crate::run::nested::ground::{CallGround, FoundRun};
 use crate::run::outcome::stored_stuck_error;
 use crate::session::{Sessions, StoredSessions};
@@ -50,6 +49,9 @@ use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, ListQuery, PendingWrite, Place, RowKind, RunId, Source, TaskId,
 };
+
+/// Subgraphs inside one another. Each level adds its name to the namespaces below it.
+const MAX_DEPTH: u32 = 1000;
 
 /// A graph that is a node.
 pub(crate) struct Callee {
@@ -107,8 +109,8 @@ pub(crate) fn enter(
     begin: ChildInput,
     outer: Arc<RunShared>,
     request: TaskRequest,
-) -> BoxFuture<'static, Result<ChildEnd, BoxError>> {
-    Box::pin(async move { enter_call(&callee, begin, outer, request).await })
+) -> ChildFuture {
+    ChildFuture::OnStack(Box::pin(async move { enter_call(&callee, begin, outer, request).await }))
 }
 
 async fn enter_call(
@@ -117,6 +119,9 @@ async fn enter_call(
     outer: Arc<RunShared>,
     request: TaskRequest,
 ) -> Result<ChildEnd, BoxError> {
+    if outer.subgraphs_around() >= MAX_DEPTH {
+        return Err(outer.control.put_inside(request, ChildPause::Broken(too_deep())).into());
+    }
     let nowhere = SubgraphCall { task: TaskId::from_u128(0), again: false, shares_memory: false };
     let nest = outer.nest.as_deref();
     let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
@@ -439,6 +444,7 @@ impl ChildCall<'_> {
                 request: self.request,
                 root,
                 namespace,
+                depth: 1 + outer.subgraphs_around(),
                 call: self.call.task.to_string(),
                 inherits_host: graph.host.is_none(),
             })),
@@ -529,6 +535,14 @@ pub(super) fn moves_from(core: &GraphCore, random: impl FnOnce() -> u64) -> Opti
         // Activations are distinguished by the commits that made them, stored or not.
         (core.rules.discipline == Discipline::Eager).then_some(0)
     }
+}
+
+fn too_deep() -> Error {
+    let problem = format!(
+        "this subgraph is inside {MAX_DEPTH} others, one in the other: run the inner work as a graph of its own, \
+         from a node"
+    );
+    Error::new(Code::Depth, problem)
 }
 
 fn called_twice() -> OwnError {

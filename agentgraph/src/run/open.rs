@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
-use crate::node::inner::AnyGraph;
+use crate::node::inner::{AnyGraph, InnerCall, OpenPart};
 use crate::record::codec::Codec;
 use crate::record::header::Header;
 use crate::run::nested::Callee;
@@ -71,42 +71,43 @@ impl AnyGraph for Callee {
         place: Place<'_>,
         node: &str,
         call: TaskId,
-    ) -> Result<Open, Error> {
+    ) -> Result<Vec<OpenPart>, Error> {
         let mut found = Open::default();
-        let Some(mut tail) = saver.get(place, None).await? else { return Ok(found) };
+        let Some(mut tail) = saver.get(place, None).await? else { return Ok(Vec::new()) };
         let header = Header::of_rows(place, &tail.rows)?;
         let id = tail.rows.last().map(|row| row.id).unwrap_or_default();
         if header.call.is_some_and(|stored| stored.task == call) {
             found.refused = self.check(saver, place, &header, &mut tail).await.err();
         }
         if header.next.is_empty() || header.call.is_none_or(|stored| stored.task != call) {
-            return Ok(found);
+            return Ok(vec![OpenPart::Found(found)]);
         }
-        let namespace = place.namespace.to_owned();
-        found.children.push(OpenChild { node: node.to_owned(), namespace, next: Vec::new() });
         let graph = RunGraph::restore(&self.graph.core, &header, &mut Vec::new());
         let left = read_remains(&self.graph.core, place, (id, &header), &tail.writes)?.tasks;
         if found.refused.is_none() {
             found.refused = check_results(&self.graph.core, &self.codec, place, &left).err();
         }
-        for task in tasks(&graph, place, &header, id, &left) {
-            found.failures.extend(task.failure(place));
-            found.steps.extend(task.steps(place));
-            if task.left.is_some_and(TaskRemains::waits) {
+        let open: Vec<OpenTask<'_>> = tasks(&graph, place, &header, id, &left).collect();
+        let next = open.iter().map(|task| task.node.clone()).collect();
+        let namespace = place.namespace.to_owned();
+        found.children.push(OpenChild { node: node.to_owned(), namespace, next });
+        let mut parts = vec![OpenPart::Found(found)];
+        for task in open {
+            let mut own = Open { steps: task.steps(place), ..Open::default() };
+            own.failures.extend(task.failure(place));
+            let inside = if task.left.is_some_and(TaskRemains::waits) {
                 let asked = interrupts(place, &task);
-                found.requests.extend(asked.map(|interrupt| OpenRequest { interrupt, at: id }));
+                own.requests.extend(asked.map(|interrupt| OpenRequest { interrupt, at: id }));
+                None
             } else {
-                let inside = open_work_inside(&graph, saver, place, &task).await?;
-                found.requests.extend(inside.requests);
-                found.children.extend(inside.children);
-                found.failures.extend(inside.failures);
-                found.steps.extend(inside.steps);
-                found.refused = found.refused.or(inside.refused);
-            }
-            found.children[0].next.push(task.node);
+                call_inside(&graph, place, &task)
+            };
+            parts.push(OpenPart::Found(own));
+            parts.extend(inside.map(OpenPart::Inside));
         }
-        found.failures.extend(failure_of_all(place, &left));
-        Ok(found)
+        let failures = failure_of_all(place, &left).into_iter().collect();
+        parts.push(OpenPart::Found(Open { failures, ..Open::default() }));
+        Ok(parts)
     }
 }
 
@@ -288,15 +289,22 @@ pub(crate) async fn open_work_inside(
     place: Place<'_>,
     task: &OpenTask<'_>,
 ) -> Result<Open, Error> {
+    match call_inside(core, place, task) {
+        Some(call) => call.open(saver, place.thread).await,
+        None => Ok(Open::default()),
+    }
+}
+
+/// The call of a graph that the task may have started.
+fn call_inside(core: &RunGraph, place: Place<'_>, task: &OpenTask<'_>) -> Option<InnerCall> {
     // The node may have been removed since it started.
-    let node = core.id_of_any(&task.node).and_then(|node| core.entry(node));
-    let Some(graph) = node.and_then(|node| node.graph.as_ref()) else { return Ok(Open::default()) };
+    let graph = core.entry(core.id_of_any(&task.node)?)?.graph.clone()?;
     if graph.memory() == Memory::None {
-        return Ok(Open::default());
+        return None;
     }
     let call = task.left.and_then(|left| left.call).unwrap_or(task.id);
     let namespace = namespace(place.namespace, &task.node, graph.memory(), call);
-    graph.open(saver, Place { thread: place.thread, namespace: &namespace }, &task.node, call).await
+    Some(InnerCall::new(graph, namespace, &task.node, call))
 }
 
 /// The interrupts of a task's open requests.

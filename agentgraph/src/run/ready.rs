@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 
 use super::begin::{CallRequest, EditBase, FirstAction, FoundThread, Opening};
 use super::call_plan::CallPlan;
+use super::levels;
 use super::nested;
 use super::upkeep;
 use crate::context::edits::{CollectedEdit, Desk};
@@ -167,7 +168,7 @@ impl PreparedCall {
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
         // After a panic the loop runs no further step: it stores the failure, and `position.merging` says
         // whether its state is that of a checkpoint.
-        match AssertUnwindSafe(self.drive()).catch_unwind().await {
+        match AssertUnwindSafe(levels::drive(self.drive())).catch_unwind().await {
             Ok(driven) => driven,
             Err(payload) if self.is_edit => Err(panicked(&*payload)),
             Err(payload) => self.run.keep_panic(panicked(&*payload)).await,

@@ -62,3 +62,15 @@ pub(crate) struct Open {
     /// The reason why the call cannot continue, if continuing would lose stored data.
     pub(crate) refused: Option<Error>,
 }
+
+impl Open {
+    /// Adds the items that come after these.
+    pub(crate) fn add(&mut self, more: Open) {
+        let Open { requests, children, failures, steps, refused } = more;
+        self.requests.extend(requests);
+        self.children.extend(children);
+        self.failures.extend(failures);
+        self.steps.extend(steps);
+        self.refused = self.refused.take().or(refused);
+    }
+}

@@ -272,6 +272,29 @@ async fn the_spans_of_a_subgraph_are_inside_the_attempt_that_called_it() {
     assert_eq!(trace(eager).await, lines(inside));
 }
 
+/// Deep calls are polled by the run, not by their task.
+#[tokio::test]
+async fn the_spans_of_deep_subgraphs_are_inside_one_another() {
+    async fn slow() -> WordsUpdate {
+        tokio::task::yield_now().await;
+        Words::update().seen(["b"])
+    }
+    let mut graph = StateGraph::new().node("b", slow).edge(START, "b");
+    let mut tree = vec!["run finished".to_owned()];
+    for level in 0..=9 {
+        let node = if level == 9 { "b" } else { "sub" };
+        for (below, line) in
+            ["superstep 1", &format!("node {node} done"), "attempt 1 done"].iter().enumerate()
+        {
+            tree.push(format!("{}{line}", "  ".repeat(3 * level + below + 1)));
+        }
+        if level > 0 {
+            graph = StateGraph::new().node("sub", graph.compile().unwrap()).edge(START, "sub");
+        }
+    }
+    assert_eq!(trace(graph).await, tree.join("\n"));
+}
+
 #[tokio::test]
 async fn an_agent_that_is_a_node_has_a_span_of_its_own() {
     let agent = |node: fn() -> StateGraph<Words>| node().compile().unwrap().agent_name("clerk");

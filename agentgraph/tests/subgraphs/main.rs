@@ -13,4 +13,5 @@ mod fatal_errors_in_subgraphs_end_the_run;
 mod subgraphs_ask_at_the_root;
 mod subgraphs_fail_stop_and_go_on;
 mod subgraphs_keep_their_memories;
+mod subgraphs_nest_a_thousand_deep;
 mod subgraphs_pass_on_their_updates;
