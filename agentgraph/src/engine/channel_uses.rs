@@ -6,6 +6,8 @@ use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::state::{Channel, WriteKind};
+use crate::typed::AnyState;
+use crate::typed::state::discard_reduced;
 
 /// The writers of each channel in a superstep. Sized once a run; a superstep only touches the channels that
 /// it writes.
@@ -93,7 +95,7 @@ impl ChannelUses {
     /// Removes the writes that an overwrite of the same superstep replaces.
     pub(super) fn discard_overwritten(&self, core: &GraphCore, tasks: &mut [Option<TaskOutput>]) {
         for channel in &self.overwritten {
-            discard_reduced(core, *channel, tasks);
+            discard_in_all(core, *channel, tasks);
         }
     }
 }
@@ -109,20 +111,13 @@ pub(crate) fn keep_overwrites(core: &GraphCore, tasks: &mut [Option<TaskOutput>]
         });
     }
     for channel in overwritten {
-        discard_reduced(core, channel, tasks);
+        discard_in_all(core, channel, tasks);
     }
 }
 
-fn discard_reduced(core: &GraphCore, channel: usize, tasks: &mut [Option<TaskOutput>]) {
-    for done in tasks {
-        let Some(TaskOutput { update: Some(update), .. }) = done else { continue };
-        let mut reduces = false;
-        core.schema.writes(update, &mut |written, kind| {
-            reduces |= written == channel && kind == WriteKind::Reduce;
-        });
-        if reduces {
-            core.schema.discard(update, channel);
-        }
+fn discard_in_all(core: &GraphCore, channel: usize, tasks: &mut [Option<TaskOutput>]) {
+    for update in tasks.iter_mut().flatten().filter_map(|done| done.update.as_mut()) {
+        discard_reduced::<AnyState>(&core.schema, update, channel);
     }
 }
 

@@ -143,7 +143,9 @@ impl Drop for ChildFuture {
             state.task = None;
             let call = state.call.take();
             drop(state);
-            call.map(drop_flat);
+            if let Some(call) = call {
+                drop_flat(call);
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use super::Seen;
 use super::node::TypedNode;
-use super::state::AnyUpdate;
+use super::state::{AnyUpdate, discard_reduced};
 use crate::attempt::guarded;
 use crate::context::{RunShared, TaskOrigin, TaskRequest};
 use crate::engine::STEPS_WITHOUT_YIELD;
@@ -22,7 +22,7 @@ use crate::engine::merge::Merge;
 use crate::erased::{AnyNode, ErasedNode, Started};
 use crate::error::Error;
 use crate::extract::Task;
-use crate::state::{State, WriteKind};
+use crate::state::State;
 use crate::step::{Step, any_step};
 
 /// The nodes of a graph with their state type, by dense id. `None` is a node that only the engine can call.
@@ -187,17 +187,6 @@ impl<S: State> TypedNodes<S> {
         merge.set_merging(false);
         *spare = frontier;
         Ok(())
-    }
-}
-
-/// Removes a write that an overwrite beside it replaces.
-fn discard_reduced<S: State>(schema: &S::Schema, update: &mut S::Update, channel: usize) {
-    let mut reduces = false;
-    S::writes(schema, update, &mut |written, kind| {
-        reduces |= written == channel && kind == WriteKind::Reduce;
-    });
-    if reduces {
-        S::discard(schema, update, channel);
     }
 }
 

@@ -217,3 +217,14 @@ impl State for AnyState {
         schema.compose(update, later)
     }
 }
+
+/// Removes a write that an overwrite beside it replaces.
+pub(crate) fn discard_reduced<S: State>(schema: &S::Schema, update: &mut S::Update, channel: usize) {
+    let mut reduces = false;
+    S::writes(schema, update, &mut |written, kind| {
+        reduces |= written == channel && kind == WriteKind::Reduce;
+    });
+    if reduces {
+        S::discard(schema, update, channel);
+    }
+}

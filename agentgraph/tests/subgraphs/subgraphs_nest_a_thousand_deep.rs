@@ -88,16 +88,16 @@ async fn errors_and_panics_at_the_bottom_reach_the_caller() {
         pending_for(1).await;
         panic!("no butter")
     }
-    let nodes: [(fn() -> Node<Words>, _); 2] =
-        [(|| fails.into_node(), "no bread"), (|| panics.into_node(), "no butter")];
-    for (node, said) in nodes {
-        let mut ended = Vec::new();
-        for depth in [2, 3, 9] {
-            let error = nested(depth, node(), false).invoke(Words::update()).await.unwrap_err();
-            assert!(error.to_string().contains(said), "{error}");
-            ended.push(error.code());
-        }
-        assert!(ended.iter().all(|code| *code == ended[0]), "{ended:?}");
+    async fn code_at(depth: usize, node: Node<Words>, said: &str) -> Code {
+        let error = nested(depth, node, false).invoke(Words::update()).await.unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+        error.code()
+    }
+    let shallow =
+        (code_at(2, fails.into_node(), "no bread").await, code_at(2, panics.into_node(), "no butter").await);
+    for depth in [3, 4, 9] {
+        assert_eq!(code_at(depth, fails.into_node(), "no bread").await, shallow.0);
+        assert_eq!(code_at(depth, panics.into_node(), "no butter").await, shallow.1);
     }
 }
 
