@@ -31,8 +31,9 @@ const MOST: u32 = 8;
 thread_local! {
     /// The runs that are being polled on this thread, each by a node of the one before.
     static LEVELS: Cell<u32> = const { Cell::new(0) };
-    /// The calls handed to the innermost run that a caller polls, and not taken yet.
-    static HANDED: RefCell<Vec<Arc<DeepCall>>> = const { RefCell::new(Vec::new()) };
+    /// The calls handed to the innermost run that a caller polls, and not taken yet; `None` outside runs, as in
+    /// a task that a layer has spawned.
+    static HANDED: RefCell<Option<Vec<Arc<DeepCall>>>> = const { RefCell::new(None) };
     /// The calls that are still to be dropped, while one is being dropped.
     static DROPPED: RefCell<Option<Vec<Call>>> = const { RefCell::new(None) };
 }
@@ -51,7 +52,7 @@ pub(super) async fn drive<T>(run: impl Future<Output = Result<T, Error>>) -> Res
     let mut calls = None;
     poll_fn(|cx| {
         let _level = Level::below();
-        let _outer = Outer(HANDED.take());
+        let _outer = Outer(HANDED.replace(Some(Vec::new())));
         let polled = run.as_mut().poll(cx);
         poll_handed(&mut calls, cx);
         polled
@@ -62,14 +63,14 @@ pub(super) async fn drive<T>(run: impl Future<Output = Result<T, Error>>) -> Res
 /// Polls the calls that were handed over, and those that they hand over in turn.
 fn poll_handed(calls: &mut Option<FuturesUnordered<BoxFuture<'static, ()>>>, cx: &mut Context<'_>) {
     loop {
-        let handed = HANDED.take();
+        let handed = HANDED.replace(Some(Vec::new())).unwrap_or_default();
         if !handed.is_empty() {
             let polled = handed.into_iter().map(|call| Box::pin(poll_fn(move |cx| call.poll(cx))) as _);
             calls.get_or_insert_default().extend(polled);
         }
         let Some(calls) = calls else { return };
         let has_ended = matches!(calls.poll_next_unpin(cx), Poll::Ready(Some(())));
-        if !has_ended && HANDED.with_borrow(Vec::is_empty) {
+        if !has_ended && HANDED.with_borrow(|handed| handed.as_ref().is_none_or(Vec::is_empty)) {
             return;
         }
     }
@@ -101,11 +102,11 @@ impl Drop for Level {
 }
 
 /// The calls that were handed to the run around this one, until it is dropped.
-struct Outer(Vec<Arc<DeepCall>>);
+struct Outer(Option<Vec<Arc<DeepCall>>>);
 
 impl Drop for Outer {
     fn drop(&mut self) {
-        HANDED.set(std::mem::take(&mut self.0));
+        HANDED.set(self.0.take());
     }
 }
 
@@ -120,14 +121,15 @@ impl Future for ChildFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
-            ChildFuture::OnStack(call) if LEVELS.get() < ON_STACK => {
-                let _level = Level::below();
-                call.as_mut().poll(cx)
-            }
             ChildFuture::OnStack(call) => {
+                let is_deep = LEVELS.get() >= ON_STACK && HANDED.with_borrow(Option::is_some);
+                if !is_deep {
+                    let _level = Level::below();
+                    return call.as_mut().poll(cx);
+                }
                 let nothing: Call = Box::pin(std::future::pending());
                 let call = Arc::new(DeepCall::new(std::mem::replace(call, nothing), cx.waker()));
-                HANDED.with_borrow_mut(|handed| handed.push(Arc::clone(&call)));
+                HANDED.with_borrow_mut(|handed| handed.get_or_insert_default().push(Arc::clone(&call)));
                 *self = ChildFuture::Deep(call);
                 Poll::Pending
             }

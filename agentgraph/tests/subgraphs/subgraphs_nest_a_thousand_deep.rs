@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use agentgraph::node::Node;
+use agentgraph::node::{Node, NodeService};
 use agentgraph::policy::Siblings;
 use agentgraph::prelude::*;
 use agentgraph::{BoxError, Code, RetryPolicy};
@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::block_in_place;
+use tower::Service;
 
 use crate::common::poll::{at_most, pending_for};
 use crate::common::words::{Words, WordsUpdate, says, text, words_of};
@@ -167,6 +168,23 @@ async fn their_events_arrive_in_order() {
         }
     }
     assert_eq!(depths, (0..=9).rev().collect::<Vec<_>>());
+}
+
+/// A layer may poll the call of a subgraph elsewhere, where no run is on the stack.
+#[tokio::test]
+async fn a_layer_may_spawn_the_call_at_any_level() {
+    let spawned = || {
+        tower_layer::layer_fn(|inner: NodeService<Words>| {
+            tower::service_fn(move |call| {
+                let ended = tokio::spawn(inner.clone().call(call));
+                async { ended.await? }
+            })
+        })
+    };
+    for depth in 0..9 {
+        let inner = nested(6, says("done").into_node(), false).into_node().layer(spawned());
+        assert_eq!(words_of(&nested(depth, inner, false)).await, "done");
+    }
 }
 
 /// A graph whose node calls the graph itself, so many times.
