@@ -31,8 +31,8 @@ const MOST: u32 = 8;
 thread_local! {
     /// The runs that are being polled on this thread, each by a node of the one before.
     static LEVELS: Cell<u32> = const { Cell::new(0) };
-    /// The calls handed to the innermost run that a caller polls, and not taken yet; `None` outside runs, as in
-    /// a task that a layer has spawned.
+    /// The calls handed to the innermost run that a caller polls, and not taken yet; `None` outside runs, as
+    /// in a task that a layer has spawned.
     static HANDED: RefCell<Option<Vec<Arc<DeepCall>>>> = const { RefCell::new(None) };
     /// The calls that are still to be dropped, while one is being dropped.
     static DROPPED: RefCell<Option<Vec<Call>>> = const { RefCell::new(None) };
