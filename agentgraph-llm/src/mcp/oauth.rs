@@ -99,15 +99,17 @@ pub struct McpOAuth {
     store: Option<Arc<dyn McpTokenStore>>,
 }
 
+type Open = dyn Fn(&str) -> Result<()> + Send + Sync;
+type Ask = dyn Fn(String) -> Redirected + Send + Sync;
 type Redirected = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
 
 /// Where a token comes from.
 #[derive(Clone)]
 enum Grant {
     /// A person on this machine, whose browser comes back to a port of it.
-    Browser { port: u16, open: Arc<dyn Fn(&str) -> Result<()> + Send + Sync> },
+    Browser { port: u16, open: Arc<Open> },
     /// A person who comes back to an address of the program.
-    Redirect { address: String, ask: Arc<dyn Fn(String) -> Redirected + Send + Sync> },
+    Redirect { address: String, ask: Arc<Ask> },
     /// The secret of the program.
     Credentials,
 }

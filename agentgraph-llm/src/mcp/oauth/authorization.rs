@@ -41,7 +41,7 @@ impl Authorization {
         server: &Server,
     ) -> Result<Self> {
         let url = Url::parse(&server.name).map_err(|error| Error::new(Code::Config, error.to_string()))?;
-        let http = Http::new(client.clone(), &url);
+        let http: Arc<dyn OAuthHttpClient> = Arc::new(Http::new(client.clone(), &url));
         let tokens = Tokens::new(settings.store.clone(), server.issued.clone());
         let failed = |error| failed(server, error);
         let mut manager = manager(&url, &http, &tokens).await.map_err(failed)?;

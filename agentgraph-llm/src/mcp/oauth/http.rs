@@ -1,6 +1,5 @@
 //! The requests of an authorization, over the HTTP client of the connection.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::Response;
@@ -33,8 +32,8 @@ pub(super) struct Http {
 
 impl Http {
     /// For a server at this address. If it is reached over TLS, its authorization server must be, too.
-    pub(super) fn new(client: reqwest::Client, server: &Url) -> Arc<dyn OAuthHttpClient> {
-        Arc::new(Http { client, is_secure: is_secure(server) })
+    pub(super) fn new(client: reqwest::Client, server: &Url) -> Self {
+        Http { client, is_secure: is_secure(server) }
     }
 }
 

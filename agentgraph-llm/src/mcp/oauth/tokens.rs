@@ -50,9 +50,9 @@ impl CredentialStore for Tokens {
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let Some(store) = &self.store else { return Ok(self.keep(credentials)) };
         let text = serde_json::to_string(&credentials).map_err(failed)?;
         self.keep(credentials);
+        let Some(store) = &self.store else { return Ok(()) };
         store.save(Some(text.into())).await.map_err(failed)
     }
 
