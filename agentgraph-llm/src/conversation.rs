@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 
-pub(crate) use call_ids::{has_call, with_distinct_calls};
+pub(crate) use call_ids::{has_call, has_message, with_distinct_calls};
 
 /// The calls of the last answer that have no result yet, in order. A conversation that went on after the
 /// answer has no open calls.
@@ -152,6 +152,6 @@ pub(crate) fn result_message(messages: &[Message], result: ToolResult) -> Messag
 
 /// The same, of a call in the message with the id `answer`.
 pub(crate) fn result_of(answer: &str, result: ToolResult) -> Message {
-    let id = format!("{answer}:{}", result.tool_use_id);
-    Message::new(Role::User, [result]).with_id(id)
+    let id = [answer, ":", &result.tool_use_id].concat();
+    Message::named(id, Role::User, [result])
 }

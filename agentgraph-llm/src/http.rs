@@ -102,7 +102,7 @@ impl Default for Timeouts {
 }
 
 /// The text of an error with its causes, each once.
-fn chain(error: &dyn StdError) -> String {
+pub(crate) fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

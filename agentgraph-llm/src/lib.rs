@@ -34,7 +34,7 @@
 //! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
 //! | [`tool`](mod@tool) | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
-//! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-server`: `McpServer`, one for your own |
+//! | `mcp` | with the feature `mcp`: `McpClient`, tools of MCP servers; with `mcp-oauth`: `McpOAuth`, a login at them; with `mcp-server`: `McpServer`, one for your own |
 //! | [`agent`] | [`Agent`]: a model, tools and middleware as a compiled graph; [`AgentAnswer`]; a state of your own; [`supervisor`] and [`hand_off`] for several agents |
 //! | [`middleware`] | [`Middleware`]: hooks between the steps of an agent, and wraps of its calls; built in: people decide, limits, retries, summaries, money, rates, and with the feature `pii` personal data |
 //! | [`conversation`] | which calls are open, and a conversation that a provider accepts |
@@ -213,7 +213,7 @@ pub use tool_macro::written as __private;
 
 /// The type of an API key. It is wiped when dropped and cannot be printed.
 #[doc(no_inline)]
-pub use secrecy::SecretString;
+pub use secrecy::{ExposeSecret, SecretString};
 
 /// The HTTP client that a model can be given.
 #[doc(no_inline)]

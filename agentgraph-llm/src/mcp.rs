@@ -8,6 +8,8 @@
 //! and without (2026-07-28). No type of `rmcp` is in this module's API.
 
 #[cfg(feature = "mcp")]
+mod access;
+#[cfg(feature = "mcp")]
 mod arguments;
 #[cfg(feature = "mcp")]
 mod client;
@@ -18,6 +20,8 @@ mod elicitation;
 mod failure;
 #[cfg(feature = "mcp")]
 mod names;
+#[cfg(feature = "mcp-oauth")]
+mod oauth;
 #[cfg(feature = "mcp-server")]
 mod server;
 #[cfg(feature = "mcp")]
@@ -27,6 +31,8 @@ mod tool;
 pub use client::{McpClient, McpClientBuilder, McpPrompt, McpProtocol, McpResource};
 #[cfg(feature = "mcp")]
 pub use elicitation::{Elicitation, ElicitationAnswer};
+#[cfg(feature = "mcp-oauth")]
+pub use oauth::{McpOAuth, McpTokenStore};
 #[cfg(feature = "mcp-server")]
 pub use server::McpServer;
 #[cfg(feature = "mcp")]

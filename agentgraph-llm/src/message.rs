@@ -72,15 +72,13 @@ pub struct MessageFields {
 impl Message {
     /// A message of these blocks, with a fresh id.
     pub fn new(role: Role, content: impl IntoIterator<Item = impl Into<Block>>) -> Self {
+        Message::named(MessageIds::default().next_id(), role, content)
+    }
+
+    /// The same with this id, without making another one.
+    pub(crate) fn named(id: String, role: Role, content: impl IntoIterator<Item = impl Into<Block>>) -> Self {
         let content = content.into_iter().map(Into::into).collect();
-        MessageFields {
-            id: MessageIds::default().next_id(),
-            role,
-            content,
-            origin: None,
-            is_incomplete: false,
-        }
-        .into()
+        MessageFields { id, role, content, origin: None, is_incomplete: false }.into()
     }
 
     /// Instructions to the model.

@@ -26,7 +26,6 @@ mod human;
 mod idempotency;
 mod limit_count;
 mod model_call_limit;
-mod model_retry;
 mod next;
 #[cfg(feature = "pii")]
 mod pii;
@@ -35,12 +34,11 @@ mod rate_limit;
 mod refused_settings;
 mod request;
 mod response_cache;
-mod retry_rule;
+mod retry;
 mod slot;
 mod summarization;
 mod todo_list;
 mod tool_call_limit;
-mod tool_retry;
 mod tool_selector;
 mod turn;
 
@@ -62,7 +60,6 @@ pub use human::{
 };
 pub use idempotency::{IdempotencyKeys, idempotency_key};
 pub use model_call_limit::{AtLimit, ModelCallLimit};
-pub use model_retry::{ModelRetry, OnFailure};
 pub(crate) use next::Chain;
 pub use next::{NextModel, NextTool};
 #[cfg(feature = "pii")]
@@ -72,12 +69,12 @@ pub use rate_limit::{Permit, RateLimitedModel, RateLimiter};
 pub use refused_settings::RefusedSettings;
 pub use request::ModelRequest;
 pub use response_cache::ResponseCache;
+pub use retry::{ModelRetry, OnFailure, Retry, ToolRetry};
 pub use slot::Slot;
 pub(crate) use slot::Slots;
 pub use summarization::{Extent, Summarization};
 pub use todo_list::{Todo, TodoList, TodoStatus};
 pub use tool_call_limit::{AboveLimit, ToolCallLimit};
-pub use tool_retry::ToolRetry;
 pub use tool_selector::ToolSelector;
 pub use turn::Turn;
 pub(crate) use turn::{MessageEdits, TurnStart};

@@ -180,7 +180,6 @@ impl ToolNode {
         state: Snapshot<S>,
         only: Option<Input<String>>,
     ) -> Result<Command<S>> {
-        self.check_state::<S>()?;
         let open = conversation::open_calls(state.messages());
         let is_asked = |call: &ToolUse| only.as_ref().is_none_or(|Input(id)| call.id == *id);
         let calls: Vec<&ToolUse> =
@@ -195,7 +194,10 @@ impl ToolNode {
                 self.run_one(call, is_twice, &ctx, &state)
             })
             .collect();
-        let ended: Vec<_> = stream::iter(running).buffered(self.max_concurrency).collect().await;
+        let ended: Vec<_> = match <[_; 1]>::try_from(running) {
+            Ok([only]) => vec![only.await],
+            Err(running) => stream::iter(running).buffered(self.max_concurrency).collect().await,
+        };
         let done = ended.into_iter().collect::<Result<Vec<CallOutcome>>>()?;
         self.command(state.messages(), &calls, done, only.is_some())
     }
@@ -257,6 +259,9 @@ impl ToolNode {
 
 /// Results are found by the id, so calls that share one cannot be told apart.
 fn first_of_each_id<'a>(calls: &[&'a ToolUse]) -> Vec<&'a ToolUse> {
+    if calls.len() < 2 {
+        return calls.to_vec();
+    }
     let mut ids = BTreeSet::new();
     calls.iter().copied().filter(|call| ids.insert(call.id.as_str())).collect()
 }
@@ -289,10 +294,16 @@ pub struct IsToolNode;
 
 impl<S: MessageChannels> IntoNode<S, IsToolNode> for ToolNode {
     fn into_node(self) -> Node<S> {
+        let fits = self.check_state::<S>().is_ok();
         let tools = Arc::new(self);
         IntoNode::<S, _>::into_node(move |ctx: Ctx, state: Snapshot<S>, only: Option<Input<String>>| {
             let tools = Arc::clone(&tools);
-            async move { tools.run(ctx, state, only).await }
+            async move {
+                if !fits {
+                    tools.check_state::<S>()?;
+                }
+                tools.run(ctx, state, only).await
+            }
         })
     }
 }

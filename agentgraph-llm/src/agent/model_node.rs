@@ -33,7 +33,7 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
         }
     }
     // A message of the same id would replace the earlier one in the state.
-    if state.messages().iter().any(|known| known.id == response.message.id) {
+    if conversation::has_message(state.messages(), &response.message.id) {
         response.message.id = MessageIds::default().next_id();
     }
     ctx.spend("rounds", 1);
@@ -182,7 +182,7 @@ impl Answer {
         let after: Vec<_> = results.chain(self.feedback).collect();
         let messages: Vec<_> = answer.into_iter().chain(after).collect();
         let next = Next::after(&messages, self.end.is_some(), self.goes_on);
-        let facts = AnswerFacts { usage, stop, goes_on: self.goes_on, is_misfit: self.is_misfit };
+        let facts = Box::new(AnswerFacts { usage, stop, goes_on: self.goes_on, is_misfit: self.is_misfit });
         let thread = RecordChange { answer: Some(facts.clone()), ..RecordChange::default() };
         let run = RecordChange {
             answer: Some(facts),

@@ -250,7 +250,7 @@ impl AgentRecord {
             self.output = change.output;
         }
         if let Some(usage) = change.used_by_worker {
-            self.usage += usage;
+            self.usage += *usage;
         }
         if change.active.is_some() {
             self.active = change.active;
@@ -275,12 +275,13 @@ impl AgentRecord {
 #[serde(default)]
 #[non_exhaustive]
 pub struct RecordChange {
-    pub(crate) answer: Option<AnswerFacts>,
+    /// In boxes, since a change is moved a dozen times on its way into the state.
+    pub(crate) answer: Option<Box<AnswerFacts>>,
     pub(crate) end: Option<LoopEnd>,
     pub(crate) output: Option<RawJson>,
     pub(crate) direct: Vec<String>,
     /// The tokens of a worker, beside those of the agent's own answers.
-    pub(crate) used_by_worker: Option<Usage>,
+    pub(crate) used_by_worker: Option<Box<Usage>>,
     /// The agent that has the conversation from now on.
     pub(crate) active: Option<String>,
     pub(crate) bill: Bill,
@@ -294,7 +295,7 @@ impl RecordChange {
     }
 
     pub(crate) fn used_by_worker(usage: Usage) -> Self {
-        RecordChange { used_by_worker: Some(usage), ..RecordChange::default() }
+        RecordChange { used_by_worker: Some(Box::new(usage)), ..RecordChange::default() }
     }
 
     pub(crate) fn handed_to(agent: &str) -> Self {

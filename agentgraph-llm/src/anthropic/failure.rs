@@ -3,7 +3,7 @@
 use reqwest::header::HeaderMap;
 
 use crate::error::{Code, Error};
-use crate::http::refusal::{self, MAX_MESSAGE};
+use crate::http::refusal;
 use crate::json::Object;
 
 /// Values of `error.details.error_code` that identify a billing error, whatever the status. Billing errors
@@ -23,25 +23,13 @@ const TOO_LARGE: [&str; 2] = ["prompt is too long", "exceed context limit"];
 
 /// The error of an unsuccessful HTTP response.
 pub(crate) fn from_status(status: u16, _headers: &HeaderMap, body: &[u8]) -> Error {
-    let fields = std::str::from_utf8(body).ok().and_then(|text| Object::parse(text).ok());
-    let detail = fields.as_ref().map(Detail::of).unwrap_or_default();
-    let code = if detail.is_about_money() { Code::Billing } else { code_of_status(status, &detail) };
-    let error = error(code, &detail).with_status(status);
-    match fields.and_then(|fields| fields.get_as::<String>("request_id")) {
-        Some(id) => error.with_request_id(id),
-        None => error,
-    }
+    let fields = refusal::fields(body).unwrap_or_default();
+    error(&fields, |detail| code_of_status(status, detail)).with_status(status)
 }
 
 /// The error of an `error` event in a stream, or of an error body with a success status.
 pub(crate) fn from_event(fields: &Object) -> Error {
-    let detail = Detail::of(fields);
-    let code = if detail.is_about_money() { Code::Billing } else { code_of_kind(&detail) };
-    let error = error(code, &detail);
-    match fields.get_as::<String>("request_id") {
-        Some(id) => error.with_request_id(id),
-        None => error,
-    }
+    error(fields, code_of_kind)
 }
 
 #[derive(Default)]
@@ -62,7 +50,7 @@ impl Detail {
         Detail {
             kind: text("type"),
             cause: details.get_as("error_code").unwrap_or_default(),
-            message: text("message").chars().take(MAX_MESSAGE).collect(),
+            message: refusal::cut(text("message")),
         }
     }
 
@@ -74,8 +62,7 @@ impl Detail {
     }
 
     fn says(&self, phrases: &[&str]) -> bool {
-        let message = self.message.to_lowercase();
-        phrases.iter().any(|phrase| message.contains(phrase))
+        refusal::says(&self.message, phrases)
     }
 }
 
@@ -103,7 +90,13 @@ fn code_of_kind(detail: &Detail) -> Code {
     }
 }
 
-fn error(code: Code, detail: &Detail) -> Error {
-    let Detail { kind, cause, message } = detail;
-    refusal::error(code, "ANTHROPIC_API_KEY", [kind, cause, message].map(String::as_str))
+fn error(fields: &Object, code: impl FnOnce(&Detail) -> Code) -> Error {
+    let detail = Detail::of(fields);
+    let code = if detail.is_about_money() { Code::Billing } else { code(&detail) };
+    let Detail { kind, cause, message } = &detail;
+    let error = refusal::error(code, "ANTHROPIC_API_KEY", [kind, cause, message].map(String::as_str));
+    match fields.get_as::<String>("request_id") {
+        Some(id) => error.with_request_id(id),
+        None => error,
+    }
 }

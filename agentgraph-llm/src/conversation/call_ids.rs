@@ -39,7 +39,17 @@ pub(crate) fn with_distinct_calls(
 /// Whether a message of the conversation has a call with this id. Without a set of all ids, which each round
 /// would have to copy.
 pub(crate) fn has_call(messages: &[Message], id: &str) -> bool {
-    messages.iter().flat_map(Message::tool_uses).any(|call| call.id == id)
+    messages.iter().flat_map(Message::tool_uses).any(|call| is_same(&call.id, id))
+}
+
+/// Whether a message of the conversation has this id.
+pub(crate) fn has_message(messages: &[Message], id: &str) -> bool {
+    messages.iter().any(|message| is_same(&message.id, id))
+}
+
+/// Ids of one source are often alike up to a number at their ends: a look there saves most comparisons.
+fn is_same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.as_bytes().last() == other.as_bytes().last() && one == other
 }
 
 /// The ids of the calls of one answer.

@@ -5,31 +5,22 @@ use std::time::Duration;
 use reqwest::header::HeaderMap;
 
 use crate::error::{Code, Error};
-use crate::http::refusal::{self, MAX_MESSAGE};
+use crate::http::refusal;
 use crate::json::{Object, RawJson, WireValue};
 
 /// Phrases that identify a billing error. The message of every used-up quota mentions "billing details", so
 /// that word alone says nothing.
 const MONEY: [&str; 4] = ["prepayment credits", "spending cap", "spend cap", "enable billing"];
 
-/// The error of an unsuccessful HTTP response. Gateways write it as an array of one.
+/// The error of an unsuccessful HTTP response.
 pub(crate) fn from_status(status: u16, _headers: &HeaderMap, body: &[u8]) -> Error {
-    let text = std::str::from_utf8(body).unwrap_or_default();
-    let detail = object_of(text).map(|fields| Detail::of(&fields)).unwrap_or_default();
+    let detail = refusal::fields(body).map(|fields| Detail::of(&fields)).unwrap_or_default();
     detail.error(Some(status)).with_status(status)
 }
 
 /// The error in a body or a stream with a success status.
 pub(super) fn from_body(fields: &Object) -> Error {
     Detail::of(fields).error(None)
-}
-
-/// An object, or the first object of an array.
-fn object_of(text: &str) -> Option<Object> {
-    Object::parse(text).ok().or_else(|| {
-        let items: Vec<WireValue> = serde_json::from_str(text).ok()?;
-        Object::parse(items.first()?.0.get()).ok()
-    })
 }
 
 #[derive(Default)]
@@ -53,7 +44,7 @@ impl Detail {
         let mut detail = Detail {
             code: error.get_as("code"),
             status: text("status"),
-            message: text("message").chars().take(MAX_MESSAGE).collect(),
+            message: refusal::cut(text("message")),
             ..Detail::default()
         };
         for more in error.get_as::<Vec<WireValue>>("details").unwrap_or_default() {
@@ -94,13 +85,11 @@ impl Detail {
         if status == Some(413) {
             return Code::TooLarge;
         }
-        let message = self.message.to_lowercase();
+        let says = |phrase| refusal::says(&self.message, &[phrase]);
         match (self.status.as_str(), self.reason.as_str()) {
             (_, "API_KEY_INVALID" | "API_KEY_EXPIRED") => Code::Auth,
-            ("INVALID_ARGUMENT", _) if message.contains("api key not valid") => Code::Auth,
-            ("INVALID_ARGUMENT", _) if message.contains("exceeds the maximum number of tokens") => {
-                Code::TooLarge
-            }
+            ("INVALID_ARGUMENT", _) if says("api key not valid") => Code::Auth,
+            ("INVALID_ARGUMENT", _) if says("exceeds the maximum number of tokens") => Code::TooLarge,
             ("INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" | "UNIMPLEMENTED", _) => {
                 Code::BadRequest
             }
@@ -117,10 +106,7 @@ impl Detail {
     }
 
     fn is_about_money(&self) -> bool {
-        let message = self.message.to_lowercase();
-        self.is_quota_of_the_day
-            || self.reason == "BILLING_DISABLED"
-            || MONEY.iter().any(|phrase| message.contains(phrase))
+        self.is_quota_of_the_day || self.reason == "BILLING_DISABLED" || refusal::says(&self.message, &MONEY)
     }
 }
 

@@ -1,9 +1,30 @@
 //! The errors of providers as errors of this crate: what their statuses mean, and what to do.
 
 use crate::error::{Code, Error};
+use crate::json::{Object, WireValue};
 
 /// A longer message of a provider is cut.
-pub(crate) const MAX_MESSAGE: usize = 500;
+const MAX_MESSAGE: usize = 500;
+
+/// The object of a body, or the first one of an array, as gateways write it.
+pub(crate) fn fields(body: &[u8]) -> Option<Object> {
+    let text = std::str::from_utf8(body).ok()?;
+    Object::parse(text).ok().or_else(|| {
+        let items: Vec<WireValue> = serde_json::from_str(text).ok()?;
+        Object::parse(items.first()?.0.get()).ok()
+    })
+}
+
+/// Whether a message has one of these phrases, in any case.
+pub(crate) fn says(message: &str, phrases: &[&str]) -> bool {
+    let message = message.to_lowercase();
+    phrases.iter().any(|phrase| message.contains(phrase))
+}
+
+/// A message of a provider, cut.
+pub(crate) fn cut(message: String) -> String {
+    message.chars().take(MAX_MESSAGE).collect()
+}
 
 /// The code of a status that says no more than HTTP does.
 pub(crate) fn code_of_status(status: u16) -> Code {

@@ -17,6 +17,7 @@ use rmcp::service::{
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::sync::{MutexGuard, mpsc, oneshot, watch};
 
+use super::access::Access;
 use super::elicitation::Asked;
 use super::failure::Server;
 use super::names;
@@ -58,6 +59,7 @@ pub struct McpClient {
 /// What tools and clients share.
 pub(super) struct Connection {
     server: Server,
+    access: Access,
     timeout: Duration,
     peer: Peer<RoleClient>,
     stop: Mutex<Option<RunningServiceCancellationToken>>,
@@ -86,6 +88,10 @@ impl Connection {
         &self.server
     }
 
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+
     /// The limit of one call.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
@@ -110,8 +116,9 @@ impl Drop for Connection {
 impl McpClient {
     fn new(
         running: RunningService<RoleClient, Listener>,
-        (changes, questions): (watch::Receiver<u64>, mpsc::Receiver<Asked>),
+        (changes, questions): Heard,
         settings: builder::Settings,
+        access: Access,
     ) -> Self {
         let (peer, stop) = (running.peer().clone(), Mutex::new(Some(running.cancellation_token())));
         let (end, ended) = watch::channel(false);
@@ -123,7 +130,7 @@ impl McpClient {
         let builder::Settings { server, timeout, prefix, may_ask, .. } = settings;
         let questions = may_ask.then(|| tokio::sync::Mutex::new(questions));
         McpClient {
-            connection: Arc::new(Connection { server, timeout, peer, stop, questions, ended }),
+            connection: Arc::new(Connection { server, access, timeout, peer, stop, questions, ended }),
             prefix: prefix.map(Into::into),
             changes,
         }
@@ -135,7 +142,7 @@ impl McpClient {
     /// If the server does not answer, or if two tools have the same name after the prefix was added.
     pub async fn tools(&self) -> Result<Vec<McpTool>> {
         let server = self.connection.server();
-        let listed = self.in_time("list its tools", self.connection.peer().list_all_tools()).await?;
+        let listed = self.in_time("list its tools", || self.connection.peer().list_all_tools()).await?;
         let mut tools: Vec<McpTool> = Vec::with_capacity(listed.len());
         for definition in listed {
             let name = names::for_models(self.prefix.as_deref(), &definition.name);
@@ -215,8 +222,11 @@ pub(super) struct Listener {
     may_ask: bool,
 }
 
+/// Counts the changes of the server's list, and its questions.
+type Heard = (watch::Receiver<u64>, mpsc::Receiver<Asked>);
+
 impl Listener {
-    fn new(may_ask: bool) -> (Self, (watch::Receiver<u64>, mpsc::Receiver<Asked>)) {
+    fn new(may_ask: bool) -> (Self, Heard) {
         let (changes, heard) = watch::channel(0);
         let (questions, asked) = mpsc::channel(1);
         (Listener { changes, questions, may_ask }, (heard, asked))

@@ -3,6 +3,8 @@
 //! An error of `rmcp` may show the whole address, with a key in it, and what the server wrote. So its text is
 //! cleaned, and the error itself is not kept as a source.
 
+#[cfg(feature = "mcp-oauth")]
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::ErrorCode;
@@ -13,19 +15,23 @@ use crate::error::{Code, Error};
 use crate::tool::ToolError;
 
 /// A server, for messages.
+#[derive(Default)]
 pub(super) struct Server {
     /// The program, or the address without its query.
     pub(super) name: String,
     /// What no message may show: the whole address, the token, and the values of headers.
     pub(super) secrets: Vec<SecretString>,
+    /// Tokens that an authorization server gave out. No message may show them either.
+    #[cfg(feature = "mcp-oauth")]
+    pub(super) issued: Issued,
 }
 
 impl Server {
-    fn clean(&self, text: impl ToString) -> String {
-        self.secrets
-            .iter()
-            .filter(|secret| !secret.expose_secret().is_empty())
-            .fold(text.to_string(), |text, secret| text.replace(secret.expose_secret(), "[redacted]"))
+    pub(super) fn clean(&self, text: impl ToString) -> String {
+        let text = without(&self.secrets, text.to_string());
+        #[cfg(feature = "mcp-oauth")]
+        let text = without(&self.issued.0.lock().unwrap_or_else(PoisonError::into_inner), text);
+        text
     }
 
     /// The error of a connection that did not come about.
@@ -63,9 +69,9 @@ impl Server {
     pub(super) fn call_failed(&self, error: ServiceError) -> ToolError {
         match error {
             ServiceError::McpError(error) if error.code == ErrorCode::INVALID_PARAMS => {
-                ToolError::invalid_arguments(error.message)
+                ToolError::invalid_arguments(self.clean(error.message))
             }
-            ServiceError::McpError(error) => ToolError::failed(error.message),
+            ServiceError::McpError(error) => ToolError::failed(self.clean(error.message)),
             ServiceError::Cancelled { reason } => {
                 let reason = reason.as_deref().unwrap_or("no reason");
                 ToolError::failed(format!("the server cancelled the call: {reason}"))
@@ -100,5 +106,30 @@ impl Server {
             self.name
         );
         Error::new(Code::Timeout, message)
+    }
+}
+
+fn without(secrets: &[SecretString], text: String) -> String {
+    secrets
+        .iter()
+        .filter(|secret| !secret.expose_secret().is_empty())
+        .fold(text, |text, secret| text.replace(secret.expose_secret(), "[redacted]"))
+}
+
+/// The last tokens of a connection.
+#[cfg(feature = "mcp-oauth")]
+#[derive(Clone, Default)]
+pub(super) struct Issued(Arc<Mutex<Vec<SecretString>>>);
+
+#[cfg(feature = "mcp-oauth")]
+impl Issued {
+    pub(super) fn add(&self, token: &str) {
+        let mut issued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !issued.iter().any(|known| known.expose_secret() == token) {
+            // An answer may still quote the token before the last one.
+            let old = issued.len().saturating_sub(7);
+            issued.drain(..old);
+            issued.push(token.into());
+        }
     }
 }

@@ -5,12 +5,12 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
     RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions};
+use rmcp::{RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -67,14 +67,12 @@ impl McpTool {
         questions: &mut Questions<'_>,
         asked: Option<&mut mpsc::Receiver<Asked>>,
     ) -> Result<ServerResult, ToolError> {
-        let limit = self.connection.timeout();
-        let late = |_| ToolError::failed(format!("the tool took longer than {limit:?} and was stopped"));
-        let mut answer = pin!(tokio::time::timeout(limit, self.ask(params)));
-        let Some(asked) = asked else { return answer.await.map_err(late)? };
+        let mut answer = pin!(self.ask(params));
+        let Some(asked) = asked else { return answer.await };
         loop {
             tokio::select! {
                 biased;
-                answer = &mut answer => return answer.map_err(late)?,
+                answer = &mut answer => return answer,
                 Some(Asked { question, answer }) = asked.recv() => {
                     // The server may have given up.
                     let _ = answer.send(questions.answer(&question)?);
@@ -84,15 +82,23 @@ impl McpTool {
     }
 
     async fn ask(&self, params: CallToolRequestParams) -> Result<ServerResult, ToolError> {
+        let (server, limit) = (self.connection.server(), self.connection.timeout());
+        let late = |_| ToolError::failed(format!("the tool took longer than {limit:?} and was stopped"));
+        let params = &params;
+        let send =
+            || async move { tokio::time::timeout(limit, self.ask_once(params.clone())).await.map_err(late) };
+        let answer = self.connection.access().send(server, ServiceError::auth_challenge, send).await?;
+        answer.map_err(|error| server.call_failed(error))
+    }
+
+    async fn ask_once(&self, params: CallToolRequestParams) -> Result<ServerResult, ServiceError> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let peer = self.connection.peer();
-        let server = self.connection.server();
-        let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-        let handle = sent.map_err(|error| server.call_failed(error))?;
+        let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
         let mut abandoned = CancelIfDropped { peer, id: Some(handle.id.clone()) };
         let answer = handle.await_response().await;
         abandoned.id = None;
-        answer.map_err(|error| server.call_failed(error))
+        answer
     }
 }
 
@@ -135,7 +141,7 @@ impl McpTool {
             // A result with a kind of content that `rmcp` does not know.
             ServerResult::CustomResult(result) => content::unknown_result(result.0),
             ServerResult::EmptyResult(_) => Ok(ToolOutput::default()),
-            _ => Err(self.connection.server().call_failed(rmcp::ServiceError::UnexpectedResponse)),
+            _ => Err(self.connection.server().call_failed(ServiceError::UnexpectedResponse)),
         }
     }
 }

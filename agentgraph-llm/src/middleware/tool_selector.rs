@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::model_retry::OnFailure;
+use super::retry::OnFailure;
 use super::{BilledModel, Hooks, Middleware, ModelRequest, NextModel};
 use crate::error::Result;
 use crate::message::{Message, Role};

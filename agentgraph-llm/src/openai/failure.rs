@@ -3,13 +3,12 @@
 use reqwest::header::HeaderMap;
 
 use crate::error::{Code, Error};
-use crate::http::refusal::{self, MAX_MESSAGE};
+use crate::http::refusal;
 use crate::json::Object;
 
 /// The error of an unsuccessful HTTP response.
 pub(super) fn from_status(status: u16, _: &HeaderMap, body: &[u8]) -> Error {
-    let fields = std::str::from_utf8(body).ok().and_then(|text| Object::parse(text).ok());
-    let detail = fields.as_ref().map(Detail::of_body).unwrap_or_default();
+    let detail = refusal::fields(body).map(|fields| Detail::of_body(&fields)).unwrap_or_default();
     // These two words come with every status, which says more.
     let exact = detail.code().filter(|code| !matches!(code, Code::BadRequest | Code::Server));
     error(exact.unwrap_or_else(|| code_of_status(status, &detail)), &detail).with_status(status)
@@ -57,7 +56,7 @@ impl Detail {
     }
 
     fn new(codes: Vec<String>, message: String) -> Self {
-        Detail { codes, message: message.chars().take(MAX_MESSAGE).collect() }
+        Detail { codes, message: refusal::cut(message) }
     }
 
     /// `code` is more exact than `type`.
@@ -68,10 +67,9 @@ impl Detail {
 
     /// Servers without codes say only in words that the prompt does not fit.
     fn is_too_long(&self) -> bool {
-        let message = self.message.to_lowercase();
-        ["maximum context length", "context length exceeded", "exceeds the available context size"]
-            .iter()
-            .any(|phrase| message.contains(phrase))
+        let phrases =
+            ["maximum context length", "context length exceeded", "exceeds the available context size"];
+        refusal::says(&self.message, &phrases)
     }
 }
 

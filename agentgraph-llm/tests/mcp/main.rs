@@ -7,6 +7,8 @@ mod arguments_arrive_as_they_were_written;
 mod calls_end_on_both_sides;
 mod dead_servers_never_hang_a_call;
 mod graphs_are_served_as_tools;
+#[cfg(feature = "mcp-oauth")]
+mod guarded_server;
 mod http_servers_answer_loopback_only;
 mod lists_follow_the_server;
 mod reference_servers;
@@ -14,6 +16,10 @@ mod results_become_blocks;
 mod scripted_server;
 mod served_tools_are_plain_tools;
 mod servers_ask_persons_and_offer_resources_and_prompts;
+#[cfg(feature = "mcp-oauth")]
+mod servers_with_oauth_are_reached_after_a_login;
+#[cfg(feature = "mcp-oauth")]
+mod tokens_are_never_shown;
 
 use agentgraph_llm::mcp::{McpServer, McpTool};
 use agentgraph_llm::prelude::*;

@@ -12,11 +12,15 @@ use rmcp::transport::{IntoTransport, StreamableHttpClientTransport, TokioChildPr
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::process::Command;
+use tokio::sync::watch;
 
 use super::startup::{Awaited, Startup};
-use super::{Listener, McpClient, listen};
+use super::{Heard, Listener, McpClient, listen};
 use crate::error::{Code, Error, Result};
+use crate::mcp::access::Access;
 use crate::mcp::failure::Server;
+#[cfg(feature = "mcp-oauth")]
+use crate::mcp::oauth::{Authorization, McpOAuth};
 
 /// The era of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +66,8 @@ struct Address {
     client: Option<reqwest::Client>,
     bearer: Option<SecretString>,
     headers: Vec<(String, SecretString)>,
+    #[cfg(feature = "mcp-oauth")]
+    oauth: Option<McpOAuth>,
 }
 
 /// The settings of a [`McpClient`]: see [`McpClient::command`] and [`McpClient::http`].
@@ -87,7 +93,14 @@ impl McpClient {
         let url = url.into();
         // The query may contain a key.
         let name = url.split(['?', '#']).next().unwrap_or_default().to_owned();
-        let address = Address { url: url.clone(), client: None, bearer: None, headers: Vec::new() };
+        let address = Address {
+            url: url.clone(),
+            client: None,
+            bearer: None,
+            headers: Vec::new(),
+            #[cfg(feature = "mcp-oauth")]
+            oauth: None,
+        };
         let mut builder = McpClientBuilder::new(name.clone(), Transport::Http(address));
         if url != name {
             builder.settings.server.secrets.push(url.into());
@@ -99,7 +112,7 @@ impl McpClient {
 impl McpClientBuilder {
     fn new(name: String, transport: Transport) -> Self {
         let settings = Settings {
-            server: Server { name, secrets: Vec::new() },
+            server: Server { name, ..Server::default() },
             prefix: None,
             may_ask: false,
             timeout: Duration::from_secs(60),
@@ -138,6 +151,16 @@ impl McpClientBuilder {
     pub fn bearer(mut self, token: impl Into<SecretString>) -> Self {
         if let Transport::Http(address) = &mut self.transport {
             address.bearer = Some(token.into());
+        }
+        self
+    }
+
+    /// Sets how the program is authorized at the server, and a person asked: see [`McpOAuth`]. Only for HTTP,
+    /// and in place of [`bearer`](McpClientBuilder::bearer).
+    #[cfg(feature = "mcp-oauth")]
+    pub fn oauth(mut self, oauth: McpOAuth) -> Self {
+        if let Transport::Http(address) = &mut self.transport {
+            (address.oauth, address.bearer) = (Some(oauth), None);
         }
         self
     }
@@ -183,53 +206,77 @@ impl McpClientBuilder {
     /// `E_LLM_CONNECTION`, and `E_LLM_TIMEOUT` if the server does not answer in time.
     pub async fn connect(self) -> Result<McpClient> {
         let McpClientBuilder { mut settings, transport } = self;
-        let (listener, heard) = Listener::new(settings.may_ask);
-        let changes = listener.changes.clone();
         settings.server.secrets.extend(transport.secrets());
-        let limit = settings.connect_timeout;
-        let awaited = Awaited::default();
-        let connecting = tokio::time::timeout(limit, start(listener, transport, &settings, &awaited));
-        let connected = connecting.await.map_err(|_| settings.server.not_started(&awaited.text(), limit));
-        let running = connected.and_then(|connected| connected)?;
+        let (started, access) = match transport {
+            Transport::Process { command, stderr } => {
+                let process = spawn(command, stderr, &settings.server.name)?;
+                (start(process, &settings).await?, Access::default())
+            }
+            Transport::Http(address) => reach(address, &settings).await?,
+        };
+        let started = started.map_err(|error| settings.server.not_connected(&error))?;
+        let running = &started.running;
         if let Some(info) = running.peer().peer_info()
             && !info.protocol_version.has_initialize()
             && info.capabilities.tools.as_ref().is_some_and(|tools| tools.list_changed == Some(true))
         {
-            tokio::spawn(listen(running.peer().clone(), changes));
+            tokio::spawn(listen(running.peer().clone(), started.changes));
         }
-        Ok(McpClient::new(running, heard, settings))
+        Ok(McpClient::new(started.running, started.heard, settings, access))
     }
 }
 
 impl Transport {
     fn secrets(&self) -> Vec<SecretString> {
-        match self {
-            Transport::Process { .. } => Vec::new(),
-            Transport::Http(Address { bearer, headers, .. }) => {
-                bearer.iter().chain(headers.iter().map(|(_, value)| value)).cloned().collect()
-            }
-        }
+        let Transport::Http(address) = self else { return Vec::new() };
+        let secrets = address.bearer.iter().chain(address.headers.iter().map(|(_, value)| value));
+        #[cfg(feature = "mcp-oauth")]
+        let secrets = secrets.chain(address.oauth.iter().filter_map(McpOAuth::secret));
+        secrets.cloned().collect()
     }
 }
 
-async fn start(
-    listener: Listener,
-    transport: Transport,
+/// The first exchange with a server.
+struct Started {
+    running: RunningService<RoleClient, Listener>,
+    changes: watch::Sender<u64>,
+    heard: Heard,
+}
+
+async fn start<T, E, A>(transport: T, settings: &Settings) -> Result<Result<Started, ClientInitializeError>>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let (listener, heard) = Listener::new(settings.may_ask);
+    let changes = listener.changes.clone();
+    let (limit, awaited) = (settings.connect_timeout, Awaited::default());
+    let transport = Startup::new(transport.into_transport(), awaited.clone());
+    let connecting = listener.serve_with_lifecycle(transport, settings.protocol.into());
+    let connected = tokio::time::timeout(limit, connecting).await;
+    let connected = connected.map_err(|_| settings.server.not_started(&awaited.text(), limit))?;
+    Ok(connected.map(|running| Started { running, changes, heard }))
+}
+
+async fn reach(
+    address: Address,
     settings: &Settings,
-    awaited: &Awaited,
-) -> Result<RunningService<RoleClient, Listener>> {
-    let protocol = settings.protocol.into();
-    let started = match transport {
-        Transport::Process { command, stderr } => {
-            let process = spawn(command, stderr, &settings.server.name)?;
-            listener.serve_with_lifecycle(Startup::new(process, awaited.clone()), protocol).await
-        }
-        Transport::Http(address) => {
-            let http = IntoTransport::<RoleClient, _, _>::into_transport(http(address)?);
-            listener.serve_with_lifecycle(Startup::new(http, awaited.clone()), protocol).await
-        }
-    };
-    started.map_err(|error: ClientInitializeError| settings.server.not_connected(&error))
+) -> Result<(Result<Started, ClientInitializeError>, Access)> {
+    let config = address.config()?;
+    let client = address.client.map_or_else(|| client(&address.url), Ok)?;
+    #[cfg(feature = "mcp-oauth")]
+    if let Some(oauth) = address.oauth {
+        let server = &settings.server;
+        let authorization = Authorization::new(oauth, client, server).await?;
+        let client = authorization.client();
+        let access = Access { authorization: Some(authorization) };
+        let transport = || StreamableHttpClientTransport::with_client(client.clone(), config.clone());
+        let send = || start(transport(), settings);
+        let started = access.send(server, ClientInitializeError::auth_challenge, send).await?;
+        return Ok((started, access));
+    }
+    let transport = StreamableHttpClientTransport::with_client(client, config);
+    Ok((start(transport, settings).await?, Access::default()))
 }
 
 fn spawn(command: Command, stderr: Stdio, server: &str) -> Result<TokioChildProcess> {
@@ -242,16 +289,16 @@ fn spawn(command: Command, stderr: Stdio, server: &str) -> Result<TokioChildProc
     Ok(process)
 }
 
-fn http(address: Address) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
-    let Address { url, client: given, bearer, headers } = address;
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-    if let Some(token) = bearer {
-        config = config.auth_header(token.expose_secret());
+impl Address {
+    fn config(&self) -> Result<StreamableHttpClientTransportConfig> {
+        let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str());
+        if let Some(token) = &self.bearer {
+            config = config.auth_header(token.expose_secret());
+        }
+        let headers: Result<HashMap<_, _>> =
+            self.headers.iter().map(|(name, value)| header(name, value)).collect();
+        Ok(config.custom_headers(headers?))
     }
-    let headers: Result<HashMap<_, _>> = headers.iter().map(|(name, value)| header(name, value)).collect();
-    let config = config.custom_headers(headers?);
-    let client = given.map_or_else(|| client(&url), Ok)?;
-    Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
 fn header(name: &str, value: &SecretString) -> Result<(HeaderName, HeaderValue)> {

@@ -46,7 +46,8 @@ impl McpClient {
     /// # Errors
     /// If the server does not answer.
     pub async fn resources(&self) -> Result<Vec<McpResource>> {
-        let listed = self.in_time("list its resources", self.connection.peer().list_all_resources()).await?;
+        let listed =
+            self.in_time("list its resources", || self.connection.peer().list_all_resources()).await?;
         let resource = |found: rmcp::model::Resource| McpResource {
             uri: found.uri,
             name: found.name,
@@ -63,7 +64,7 @@ impl McpClient {
     pub async fn read_resource(&self, uri: impl Into<String>) -> Result<Vec<Block>> {
         let params = ReadResourceRequestParams::new(uri);
         let what = "read the resource";
-        match self.in_time(what, self.connection.peer().read_resource_once(params)).await? {
+        match self.in_time(what, || self.connection.peer().read_resource_once(params.clone())).await? {
             ReadResourceResponse::Complete(read) => {
                 Ok(read.contents.into_iter().map(content::resource_block).collect())
             }
@@ -76,7 +77,7 @@ impl McpClient {
     /// # Errors
     /// If the server does not answer.
     pub async fn prompts(&self) -> Result<Vec<McpPrompt>> {
-        let listed = self.in_time("list its prompts", self.connection.peer().list_all_prompts()).await?;
+        let listed = self.in_time("list its prompts", || self.connection.peer().list_all_prompts()).await?;
         let prompt = |found: rmcp::model::Prompt| {
             let arguments = found.arguments.into_iter().flatten();
             let arguments = arguments.map(|argument| (argument.name, argument.required == Some(true)));
@@ -97,7 +98,7 @@ impl McpClient {
         let arguments = arguments.into_iter().map(|(name, value)| (name.into(), value.into().into()));
         let params = GetPromptRequestParams::new(name).with_arguments(arguments.collect::<JsonObject>());
         let what = "give the prompt";
-        match self.in_time(what, self.connection.peer().get_prompt_once(params)).await? {
+        match self.in_time(what, || self.connection.peer().get_prompt_once(params.clone())).await? {
             GetPromptResponse::Complete(prompt) => {
                 let message = |said: rmcp::model::PromptMessage| {
                     let role = if said.role == McpRole::Assistant { Role::Assistant } else { Role::User };
@@ -109,13 +110,16 @@ impl McpClient {
         }
     }
 
-    pub(super) async fn in_time<T>(
+    pub(super) async fn in_time<T, W: Future<Output = Result<T, ServiceError>>>(
         &self,
         what: &str,
-        work: impl Future<Output = Result<T, ServiceError>>,
+        work: impl Fn() -> W,
     ) -> Result<T> {
         let (server, limit) = (self.connection.server(), self.connection.timeout());
-        let done = tokio::time::timeout(limit, work).await.map_err(|_| server.late(what, limit))?;
+        let late = |_| server.late(what, limit);
+        let work = &work;
+        let send = || async move { tokio::time::timeout(limit, work()).await.map_err(late) };
+        let done = self.connection.access().send(server, ServiceError::auth_challenge, send).await?;
         done.map_err(|error| server.not_done(what, &error))
     }
 
