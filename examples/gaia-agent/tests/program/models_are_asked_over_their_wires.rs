@@ -97,7 +97,7 @@ fn the_fallback_answers_with_a_tool_and_its_tokens_have_a_price() {
     assert_eq!(asked, [first, bare.clone(), fallback.clone(), bare, fallback]);
     assert!(seen.iter().all(|(key, _)| key == "Bearer sk-of-the-test"));
     let tools = seen[0].1["tools"].as_array().unwrap();
-    assert_eq!(tools.len(), 9, "those without a key and Python are not offered");
+    assert_eq!(tools.len(), 11, "those without a key and Python are not offered");
 
     let report = run(&folder, &["report"]).good().out();
     assert!(report.contains("tokens           2000000 in, 20000 out"), "{report}");
