@@ -43,7 +43,7 @@ enum Mark {
     Json(&'static str),
 }
 
-const FORMS: [Form; 13] = [
+const FORMS: [Form; 14] = [
     Form { example: "FINAL ANSWER: {}", mark: Mark::Words("final answer", true), rank: 1 },
     Form { example: "The final answer is: {}", mark: Mark::Words("final answer", true), rank: 1 },
     Form { example: "**Final Answer:** {}", mark: Mark::Words("final answer", true), rank: 1 },
@@ -60,6 +60,7 @@ const FORMS: [Form; 13] = [
     Form { example: "{\"answer\": \"{}\"}", mark: Mark::Json("answer"), rank: 1 },
     Form { example: "{\"result\": \"{}\"}", mark: Mark::Json("result"), rank: 1 },
     Form { example: "**Answer**: {}", mark: Mark::Words("answer", false), rank: 2 },
+    Form { example: "The answer is: {}", mark: Mark::Words("answer is", false), rank: 2 },
     Form { example: "## Answer\n{}", mark: Mark::Heading("answer"), rank: 2 },
 ];
 
@@ -456,22 +457,6 @@ mod tests {
             ("FINAL ANSWER:", ""),
             ("FINAL ANSWER:\n\n42", "42"),
             ("The nonanswer: 5", "The nonanswer: 5"),
-            ("**Final Answer:**\n\n**42**", "42"),
-            ("I see 3 birds.\n\n**Final answer**\n\n3", "3"),
-            ("FINAL ANSWER: **a**, **b**", "a, b"),
-            ("FINAL ANSWER: \"a\", \"b\"", "a, b"),
-            ("FINAL ANSWER: **a, b**", "a, b"),
-            ("FINAL ANSWER: [42]", "42"),
-            ("FINAL ANSWER: [a, b]", "a, b"),
-            ("So the final answer is 42.", "42"),
-            ("Final answer:\n- **a**\n- **b**\n\nThat is all.", "a, b"),
-            ("FINAL ANSWER: $\\boxed{\\text{Oslo}}$", "Oslo"),
-            ("FINAL ANSWER: \\boxed{f(x) = {1}}", "f(x) = {1}"),
-            ("FINAL ANSWER: 42 (confidence: 90%)", "42"),
-            ("FINAL ANSWER:\n```\n42\n```", "42"),
-            ("FINAL ANSWER: 42\nI hope the final answer is right.", "42"),
-            ("FINAL ANSWER: 42\n\nFINAL ANSWER: [the answer]", "42"),
-            ("The final answer: 6. No, wait.\nFINAL ANSWER: 7", "7"),
             // 5. Explanations.
             ("42\n\nThe table has six rows of seven.", "42"),
             ("42\nBecause six times seven is that.", "42"),
@@ -506,6 +491,32 @@ mod tests {
         ];
         for (text, answer) in cases {
             assert_eq!(clean(text), answer, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn marks_are_found_in_the_company_that_models_give_them() {
+        for (text, answer) in [
+            ("**Final Answer:**\n\n**42**", "42"),
+            ("I see 3 birds.\n\n**Final answer**\n\n3", "3"),
+            ("FINAL ANSWER: **a**, **b**", "a, b"),
+            ("FINAL ANSWER: \"a\", \"b\"", "a, b"),
+            ("FINAL ANSWER: **a, b**", "a, b"),
+            ("FINAL ANSWER: [42]", "42"),
+            ("FINAL ANSWER: [a, b]", "a, b"),
+            ("So the final answer is 42.", "42"),
+            ("Final answer:\n- **a**\n- **b**\n\nThat is all.", "a, b"),
+            ("FINAL ANSWER: $\\boxed{\\text{Oslo}}$", "Oslo"),
+            ("FINAL ANSWER: \\boxed{f(x) = {1}}", "f(x) = {1}"),
+            ("FINAL ANSWER: 42 (confidence: 90%)", "42"),
+            ("FINAL ANSWER:\n```\n42\n```", "42"),
+            ("FINAL ANSWER: 42\nI hope the final answer is right.", "42"),
+            ("FINAL ANSWER: 42\n\nFINAL ANSWER: [the answer]", "42"),
+            ("The final answer: 6. No, wait.\nFINAL ANSWER: 7", "7"),
+            ("**Answer:** 42", "42"),
+            ("The answer is: **42**.", "42"),
+        ] {
+            assert_eq!(marked(text).as_deref(), Some(answer), "{text:?}");
         }
     }
 

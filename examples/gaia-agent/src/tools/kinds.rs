@@ -92,25 +92,32 @@ const KINDS: &[Kind] = &[
     kind("a text", &["txt", "md"], &[], Reader::Text, &[READ]),
     media("an image", "image/png", &["png"], &[b"\x89PNG"], LOOK),
     media("an image", "image/jpeg", &["jpg", "jpeg"], &[b"\xff\xd8\xff"], LOOK),
-    media("an image", "image/gif", &["gif"], &[b"GIF8"], LOOK),
+    media("an image", "image/gif", &["gif"], &[b"GIF87a", b"GIF89a"], LOOK),
     media("an image", "image/webp", &["webp"], &[b"RIFF????WEBP"], LOOK),
     media("an image", "image/heic", &["heic"], &[b"????ftyphei"], LOOK),
     media("a recording", "audio/wav", &["wav"], &[b"RIFF????WAVE"], HEAR),
-    media("a recording", "audio/mpeg", &["mp3"], &[b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"], HEAR),
+    media(
+        "a recording",
+        "audio/mpeg",
+        &["mp3"],
+        &[b"ID3\x02", b"ID3\x03", b"ID3\x04", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"],
+        HEAR,
+    ),
     media("a recording", "audio/mp4", &["m4a"], &[b"????ftypM4A"], HEAR),
-    media("a recording", "audio/flac", &["flac"], &[b"fLaC"], HEAR),
-    media("a recording", "audio/ogg", &["ogg"], &[b"OggS"], HEAR),
+    media("a recording", "audio/flac", &["flac"], &[b"fLaC\0"], HEAR),
+    media("a recording", "audio/ogg", &["ogg"], &[b"OggS\0"], HEAR),
     media("a recording", "audio/aac", &["aac"], &[], HEAR),
     media("a video", "video/quicktime", &["mov"], &[b"????ftypqt"], WATCH),
     media("a video", "video/mp4", &["mp4"], &[b"????ftyp"], WATCH),
     media("a video", "video/webm", &["webm"], &[b"\x1a\x45\xdf\xa3"], WATCH),
     media("a video", "video/mpeg", &["mpeg", "mpg"], &[b"\x00\x00\x01\xba"], WATCH),
-    kind("a Parquet file", &["parquet"], &[b"PAR1"], Reader::None, &[]),
+    kind("a Parquet file", &["parquet"], &[b"PAR1\x15"], Reader::None, &[]),
 ];
 
 /// A file without a mark and without a known name.
 static UNKNOWN: Kind = kind("data of an unknown kind", &[], &[], Reader::None, &[]);
 static PROTECTED: Kind = kind("a document that a password protects", &[], &[], Reader::None, &[]);
+static EMPTY: Kind = kind("an empty file", &[], &[], Reader::None, &[]);
 static PLAIN: Kind = kind("a text", &[], &[], Reader::Text, &[READ]);
 
 impl Kind {
@@ -179,6 +186,9 @@ fn packed(bytes: &[u8]) -> &'static str {
 /// The kind of a file, and the kind that its name says if that is another one.
 pub(super) fn identify(name: &str, bytes: &[u8]) -> (&'static Kind, Option<&'static Kind>) {
     let said = by_name(name);
+    if bytes.is_empty() {
+        return (&EMPTY, None);
+    }
     let kind = by_content(bytes).unwrap_or_else(|| match said {
         _ if is_data(bytes) => said.filter(|kind| !kind.media_type.is_empty()).unwrap_or(&UNKNOWN),
         Some(said) if matches!(said.reader, Reader::Text | Reader::Html) => said,

@@ -101,13 +101,15 @@ pub(super) async fn wikipedia(
     let text = desk.blocking(move |_, work| text_of(&article, work)).await?.map_err(failed)?;
     let (text, sections) = (section_of(&text.1, section.as_deref())?, format!("# {}\n", text.0));
     let mut shown = sections + &view(&text, start, find.as_deref());
-    let address = address(&desk.services.addresses.wikipedia, &best.title, id.as_deref())?;
+    let base = &desk.services.addresses.wikipedia;
+    let here = address(base, &best.title, id.as_deref())?;
     let at = revision.map(|revision| format!(", as of {}", revision.timestamp)).unwrap_or_default();
-    shown += &format!("\n\n[{address}{at}]");
+    shown += &format!("\n\n[{here}{at}]");
     if hits.len() > 1 {
         shown += "\n\nOther articles:";
         for hit in &hits[1..] {
-            shown += &format!("\n- {}: {}", hit.title, html::text(&hit.snippet));
+            let address = address(base, &hit.title, None)?;
+            shown += &format!("\n- {}: {}\n  {address}", hit.title, html::text(&hit.snippet));
         }
     }
     Ok(shown)

@@ -117,6 +117,9 @@ async fn what_cannot_be_read_is_said_with_the_tool_that_can_help() {
     let locked = read("locked.zip").await.unwrap();
     assert!(locked.contains("locked.zip/shop.xml (a password protects `shop.xml`)"), "{locked}");
     let scene = Scene::new().await;
+    scene.folder.write("here/empty.xlsx", "");
+    let empty = call(&scene, "read_excel", json!({ "path": "empty.xlsx" })).await.unwrap_err();
+    assert!(empty.contains("It is an empty file"), "{empty}");
     scene.folder.write("here/page.pdf", "<!DOCTYPE html><p>Not found</p>");
     let text = call(&scene, "read_file", json!({ "path": "page.pdf" })).await.unwrap();
     assert_eq!(text, "[by its name this is a PDF; its content is a web page]\nNot found");
@@ -177,6 +180,7 @@ async fn a_sheet_shows_what_a_person_sees_beside_the_values() {
     let plain = call(&scene, "read_excel", ask(json!({}))).await.unwrap();
     assert!(plain.contains("\n5\t\t14:30:00\t2023-07-04\t0.125\n"), "{plain}");
     assert!(plain.contains("[there are 12 cells with a fill, 1 comments, 1 merged ranges, 2 hidden rows or columns: set `details`"), "{plain}");
+    assert!(plain.starts_with("Sheets: Plots, Rows, Secret (hidden)\n"), "{plain}");
     let all = call(&scene, "read_excel", ask(json!({ "details": true }))).await.unwrap();
     for part in [
         "00FF00 (green): B1 D1 A2 C2 B3 D3\n",

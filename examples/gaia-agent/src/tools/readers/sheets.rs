@@ -10,7 +10,7 @@ mod range;
 
 use std::io;
 
-use calamine::{Reader as _, Sheets, open_workbook_auto_from_rs};
+use calamine::{Reader as _, SheetVisible, Sheets, open_workbook_auto_from_rs};
 
 use super::view::SHOWN;
 use crate::tools::work::{Bytes, UNPACKED, Work};
@@ -50,7 +50,12 @@ pub(in crate::tools) fn read_sheets(bytes: &[u8], wanted: &Wanted, work: &Work) 
         return Err(format!("there is no sheet `{wanted}`; the sheets are {}", names.join(", ")));
     }
     let range = Range::of(wanted)?;
-    let mut text = format!("Sheets: {}\n", names.join(", "));
+    let is_hidden = |name: &String| {
+        let sheets = book.sheets_metadata().iter();
+        sheets.filter(|sheet| sheet.name == *name).any(|sheet| sheet.visible != SheetVisible::Visible)
+    };
+    let shown = names.iter().map(|name| format!("{name}{}", if is_hidden(name) { " (hidden)" } else { "" }));
+    let mut text = format!("Sheets: {}\n", shown.collect::<Vec<_>>().join(", "));
     for name in names.iter().filter(|name| is_wanted(name)) {
         let Some(room) = SHOWN.checked_sub(text.len()).filter(|room| *room > 0) else {
             text += &format!("\n[`{name}` is not shown: set `sheet`]\n");
