@@ -1,7 +1,7 @@
 //! [`clean`]: the answer in the text of a model. Pure.
 //!
 //! The benchmark compares an answer with the truth by [a rule](crate::score), which forgives white space and
-//! case, and no explanation. Models mark their answers in many forms, which [`FORMS`] lists. A text is
+//! case, and no explanation. Models mark their answers in many forms: the table `FORMS` has them. A text is
 //! searched for all of them; a form of the first rank goes before one of the second, and the last of a rank
 //! counts. Then:
 //!
@@ -68,31 +68,11 @@ const FORMS: [Form; 14] = [
 const PLACES: [&str; 5] = ["the answer", "your answer", "your final answer", "answer", "..."];
 
 /// The words that begin an explanation.
-const EXPLAINS: [&str; 20] = [
-    "because",
-    "explanation",
-    "reasoning",
-    "since",
-    "note",
-    "this",
-    "these",
-    "that",
-    "the",
-    "i",
-    "we",
-    "it",
-    "here",
-    "as",
-    "so",
-    "in",
-    "source",
-    "sources",
-    "according",
-    "confidence",
-];
+const EXPLAINS: &str = "because explanation reasoning since note this these that the i we it here as so in source sources according \
+confidence";
 
 /// Words before the mark of a sentence such as `So the final answer is 42`.
-const OPENINGS: [&str; 9] = ["so", "thus", "therefore", "hence", "and", "the", "my", "our", "is"];
+const OPENINGS: [&str; 8] = ["so", "thus", "therefore", "hence", "and", "the", "my", "our"];
 const EMPHASIS: [char; 3] = ['*', '_', '`'];
 
 /// The answer in a text; empty if there is none.
@@ -344,7 +324,7 @@ fn without_explanation(text: &str) -> &str {
     let is_apart = rest.starts_with(['\n', '\r']);
     let next = rest.trim_start();
     let word: String = next.chars().take_while(|letter| letter.is_alphabetic()).collect();
-    let explains = EXPLAINS.contains(&word.to_lowercase().as_str());
+    let explains = EXPLAINS.split(' ').any(|known| known == word.to_lowercase());
     let line = next.lines().next().unwrap_or_default();
     let is_sentence = line.split_whitespace().count() > 5;
     if next.is_empty() || is_apart || explains || is_sentence { first.trim() } else { text.trim() }

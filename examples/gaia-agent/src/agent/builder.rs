@@ -122,8 +122,8 @@ impl GaiaAgentBuilder {
         self
     }
 
-    /// Sets the limit of rounds, the temperature, the number of retries and the call for the form of an answer.
-    /// The log and the cache are given themselves.
+    /// Sets the limit of rounds, the temperature, the number of retries and the call for the form of an
+    /// answer. The log and the cache are given themselves.
     pub fn settings(mut self, settings: &Settings) -> Self {
         self.settings = settings.clone();
         self

@@ -49,8 +49,8 @@ pub enum AnswerKind {
     Cached,
     /// By a pattern: no model was asked.
     Pattern,
-    /// The last text that the model wrote before the limit, a refusal, a cut or a failure; or one that marks no
-    /// answer, though it was asked for twice.
+    /// The last text that the model wrote before the limit, a refusal, a cut or a failure; or one that marks
+    /// no answer, though it was asked for twice.
     BestText,
     /// The result of the last tool that worked, since the model wrote no text.
     BestResult,

@@ -15,8 +15,8 @@ use crate::net::Fetched;
 /// The most links that are listed.
 const LINKS: usize = 80;
 
-/// Opens an address of the web and shows its text: a page with its headings, lists, tables and links, a PDF, or
-/// another file with a text.
+/// Opens an address of the web and shows its text: a page with its headings, lists, tables and links, a
+/// PDF, or another file with a text.
 #[tool]
 pub(super) async fn visit_page(
     desk: CallContext<Desk>,
