@@ -5,10 +5,12 @@
 //! question that was stopped anywhere goes on from there, and one that is done is not asked again.
 //!
 //! ```text
-//! START -> shortcuts (cache, patterns) -> model -> tools (one task per call) -> model .. -> END
+//! START -> shortcuts (cache, patterns) -> model -> form -> tools (one task per call) -> model .. -> END
 //! ```
 
 mod builder;
+mod context;
+mod form;
 mod journal;
 mod pattern;
 mod prompt;
@@ -72,6 +74,8 @@ pub struct GaiaAgent {
 pub(crate) struct Asked {
     pub(crate) task: String,
     pub(crate) question: String,
+    /// The facts of its file, in words.
+    pub(crate) facts: String,
     /// `None` if the answer depends on a file that is missing.
     pub(crate) key: Option<CacheKey>,
 }
@@ -213,8 +217,18 @@ impl GaiaAgent {
         task: &Task,
     ) -> Result<agentgraph::RunBuilder<Solving, O>, SolveError> {
         let id = &task.question.task_id;
-        let desk = Desk::new(Arc::clone(&self.services), self.current.as_deref(), &self.downloads_of(id))?;
-        let asked = Asked { task: id.clone(), question: task.question.question.clone(), key: self.key(task) };
+        let own = match &task.attachment {
+            Attachment::File { name, .. } => Some(name.as_str()),
+            _ => None,
+        };
+        let services = Arc::clone(&self.services);
+        let desk = Desk::new(services, self.current.as_deref(), &self.downloads_of(id), own)?;
+        let asked = Asked {
+            task: id.clone(),
+            question: task.question.question.clone(),
+            facts: prompt::facts(&task.attachment, &self.services),
+            key: self.key(task),
+        };
         Ok(call.context(desk).context(asked).max_supersteps(u64::MAX))
     }
 
@@ -241,7 +255,7 @@ impl GaiaAgent {
     /// The first state of a thread: the instructions, which have the facts of the file, and the question.
     pub fn input(&self, task: &Task) -> SolvingUpdate {
         let prompt = self.prompts.of(&task.question.task_id);
-        let system = prompt.text(task);
+        let system = prompt.text(task, &self.services);
         let question = &task.question;
         let now = (self.now)().duration_since(UNIX_EPOCH).unwrap_or_default();
         Solving::update()

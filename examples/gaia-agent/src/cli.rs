@@ -99,6 +99,9 @@ struct RunOptions {
     /// Begin a new run, also if the last one has not ended
     #[arg(long)]
     new: bool,
+    /// Write the answers to this file, a JSON line each, as the leaderboard takes them
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
     /// Submit the answers at the end
     #[arg(long)]
     submit: bool,

@@ -61,6 +61,9 @@ pub(crate) struct Flags {
     /// How often a failed request to a model is made again (`max_retries`) [default: 5]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) max_retries: Option<u32>,
+    /// Leave an answer as it is if the model did not bring it into the form (`reformulate`)
+    #[arg(long, global = true)]
+    pub(crate) no_reformulate: bool,
     /// Neither use nor keep answers of the cache (`use_cache`)
     #[arg(long, global = true)]
     pub(crate) no_cache: bool,
@@ -383,6 +386,7 @@ fn settings(flags: &Flags, file: &FileConfig, data_dir: &Path) -> Result<Setting
         ));
     }
     settings.max_retries = flags.max_retries.or(file.max_retries).unwrap_or(settings.max_retries);
+    settings.reformulate = !flags.no_reformulate && file.reformulate.unwrap_or(true);
     settings.temperature = match &flags.temperature {
         Some(text) if text == NONE => None,
         Some(text) => Some(temperature(text.parse().ok(), "--temperature")?),

@@ -11,7 +11,6 @@
 
 pub mod submission;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -139,15 +138,7 @@ impl EvaluationClient {
     /// As [`ApiError`]. An answer with a question twice, or without an id or a text, cannot be read.
     pub async fn questions(&self) -> Result<Vec<Question>, ApiError> {
         let questions: Vec<Question> = self.json("questions").await?;
-        let mut ids = BTreeSet::new();
-        for question in &questions {
-            if question.task_id.trim().is_empty() || question.question.trim().is_empty() {
-                return Err(ApiError::Unclear("a question has no id or no text".to_owned()));
-            }
-            if !ids.insert(&question.task_id) {
-                return Err(ApiError::Unclear(format!("the task {} is there twice", question.task_id)));
-            }
-        }
+        crate::question::check(&questions).map_err(ApiError::Unclear)?;
         Ok(questions)
     }
 

@@ -13,7 +13,7 @@
 //! - `trace`: the steps of a question
 //! - `offline`: a rule-based model
 //! - `agent`: a question in, an answer out
-//! - `tools`: the fifteen tools
+//! - `tools`: the seventeen tools
 //! - `settings`: the settings of an agent
 //! - `solving`: what is stored of a question
 //! - `task`: a question with its file

@@ -1,4 +1,9 @@
-//! [`Question`]: a question of the benchmark, as the evaluation server and the benchmark's files write it.
+//! [`Question`]: a question of the benchmark, as the evaluation server and the benchmark's files write it:
+//! JSON, a JSON object a line, or Parquet.
+
+mod parquet;
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -25,8 +30,15 @@ pub struct Question {
     /// The name of its file; empty if it has none.
     #[serde(default, deserialize_with = "or_empty")]
     pub file_name: String,
-    /// The right answer, where a file of questions has it. The evaluation server never sends it.
-    #[serde(rename = "Final answer", alias = "answer", default, skip_serializing_if = "Option::is_none")]
+    /// The right answer, where a file of questions has it. The evaluation server never sends it, and the
+    /// test split hides it as `?`, which counts as none.
+    #[serde(
+        rename = "Final answer",
+        alias = "answer",
+        default,
+        deserialize_with = "truth",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub truth: Option<String>,
 }
 
@@ -52,15 +64,31 @@ fn level<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
     })
 }
 
+fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text: Option<String> = Option::deserialize(deserializer)?;
+    Ok(text.filter(|text| text.trim() != "?"))
+}
+
 fn or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads questions: a JSON array of them, or one a line.
+/// Reads the questions of a file: Parquet, a JSON array, or a JSON object a line.
 ///
 /// # Errors
 /// The mistake, and its line.
-pub fn read_questions(text: &str) -> Result<Vec<Question>, String> {
+pub fn read_questions(content: Vec<u8>) -> Result<Vec<Question>, String> {
+    let questions = match String::from_utf8(content) {
+        Ok(text) if !text.contains('\0') => read_json(&text)?,
+        Ok(text) => parquet::read(text.into_bytes())?,
+        Err(data) => parquet::read(data.into_bytes())?,
+    };
+    check(&questions)?;
+    Ok(questions)
+}
+
+fn read_json(text: &str) -> Result<Vec<Question>, String> {
+    let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text).map_err(|error| error.to_string());
     }
@@ -71,6 +99,20 @@ pub fn read_questions(text: &str) -> Result<Vec<Question>, String> {
     lines.map(read).collect()
 }
 
+/// Every question has an id of its own, and a text.
+pub(crate) fn check(questions: &[Question]) -> Result<(), String> {
+    let mut ids = BTreeSet::new();
+    for question in questions {
+        if question.task_id.trim().is_empty() || question.question.trim().is_empty() {
+            return Err("a question has no id or no text".to_owned());
+        }
+        if !ids.insert(&question.task_id) {
+            return Err(format!("the task {} is there twice", question.task_id));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,16 +120,16 @@ mod tests {
     #[test]
     fn questions_of_the_server_and_of_the_benchmarks_files_are_read() {
         let server = r#"[{"task_id": "a", "question": "q", "Level": "2", "file_name": "x.png"}, {"task_id": "b", "question": "r"}]"#;
-        let read = read_questions(server).unwrap();
+        let read = read_questions(server.into()).unwrap();
         assert_eq!((read[0].level, read[0].file(), read[1].level), (2, Some("x.png"), 0));
         let lines = "{\"task_id\": \"a\", \"Question\": \"q\", \"Level\": 3, \"Final answer\": \"7\", \"file_name\": null, \"Annotator Metadata\": {}}\n\n";
-        let read = read_questions(lines).unwrap();
+        let read = read_questions(lines.into()).unwrap();
         assert_eq!((read[0].level, read[0].truth.as_deref(), read[0].file()), (3, Some("7"), None));
         assert!(
-            read_questions("{\"task_id\": \"a\", \"question\": \"q\"}\nnot json")
+            read_questions("{\"task_id\": \"a\", \"question\": \"q\"}\nnot json".into())
                 .unwrap_err()
                 .contains("line 2")
         );
-        assert!(read_questions("[1]").is_err());
+        assert!(read_questions("[1]".into()).is_err());
     }
 }

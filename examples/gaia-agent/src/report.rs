@@ -111,10 +111,14 @@ impl Report {
         share(hits, self.rows.len())
     }
 
+    /// The questions whose truth is known here.
+    pub fn known(&self) -> usize {
+        self.rows.iter().filter(|row| row.is_right.is_some()).count()
+    }
+
     /// The right answers; `None` if no truth is known.
     pub fn right(&self) -> Option<usize> {
-        let is_known = self.rows.iter().any(|row| row.is_right.is_some());
-        is_known.then(|| self.rows.iter().filter(|row| row.is_right == Some(true)).count())
+        (self.known() > 0).then(|| self.rows.iter().filter(|row| row.is_right == Some(true)).count())
     }
 
     /// The calls of each tool.
@@ -235,11 +239,12 @@ fn figures(report: &Report) -> Vec<(&'static str, String)> {
         ),
     ];
     if let Some(right) = report.right() {
-        let text = format!("{right} of {count} ({:.0} %)", 100.0 * share(right, count));
+        let known = report.known();
+        let text = format!("{right} of {known} ({:.0} %)", 100.0 * share(right, known));
         figures.insert(0, ("right answers", text));
-    }
-    for (prompt, (right, all)) in report.by_prompt() {
-        figures.push(("prompt", format!("{prompt}: {right} of {all} right")));
+        for (prompt, (right, all)) in report.by_prompt() {
+            figures.push(("prompt", format!("{prompt}: {right} of {all} right")));
+        }
     }
     figures
 }

@@ -29,6 +29,8 @@ pub struct Settings {
     pub temperature: Option<f32>,
     /// How often a failed request to a model is made again.
     pub max_retries: u32,
+    /// Whether one more call brings an answer into the form that the model left out twice.
+    pub reformulate: bool,
 }
 
 impl Default for Settings {
@@ -40,6 +42,7 @@ impl Default for Settings {
             recursion_limit: 50,
             temperature: Some(0.0),
             max_retries: 5,
+            reformulate: true,
         }
     }
 }
@@ -57,20 +60,24 @@ pub struct Addresses {
     pub tavily: Url,
     /// YouTube, below which `watch` and `youtubei/v1/player` are.
     pub youtube: Url,
+    /// The archive of the web, below which `web/DATE/ADDRESS` is.
+    pub archive: Url,
 }
 
 /// The services, by name, with their public addresses.
-const PUBLIC: [(&str, &str); 5] = [
+const PUBLIC: [(&str, &str); 6] = [
     ("wikipedia", "https://en.wikipedia.org"),
     ("arxiv", "https://export.arxiv.org"),
     ("duckduckgo", "https://html.duckduckgo.com"),
     ("tavily", "https://api.tavily.com"),
     ("youtube", "https://www.youtube.com"),
+    ("archive", "https://web.archive.org"),
 ];
 
 impl Addresses {
     /// The names of the services.
-    pub const NAMES: [&str; 5] = [PUBLIC[0].0, PUBLIC[1].0, PUBLIC[2].0, PUBLIC[3].0, PUBLIC[4].0];
+    pub const NAMES: [&str; 6] =
+        [PUBLIC[0].0, PUBLIC[1].0, PUBLIC[2].0, PUBLIC[3].0, PUBLIC[4].0, PUBLIC[5].0];
 
     /// The public services, except those for which a function gives another address by name.
     ///
@@ -92,6 +99,7 @@ impl Addresses {
             duckduckgo: of(2)?,
             tavily: of(3)?,
             youtube: of(4)?,
+            archive: of(5)?,
         })
     }
 

@@ -1,20 +1,23 @@
-//! The fifteen tools of the agent. Their names and arguments are what a model sees; what they work with is
+//! The seventeen tools of the agent. Their names and arguments are what a model sees; what they work with is
 //! the [`Desk`] of the question.
 //!
 //! A tool without its key is not offered, and neither is one that the person has not allowed.
 
 mod arithmetic;
 mod desk;
-mod documents;
 mod feed;
 mod files;
 mod folders;
 mod html;
+mod kinds;
 mod media;
 mod numbers;
+mod pages;
 mod python;
+mod readers;
 mod search;
-mod sheets;
+mod wikipedia;
+mod work;
 mod youtube;
 
 use std::sync::Arc;
@@ -33,9 +36,11 @@ const FILE: Duration = Duration::from_secs(60);
 const RESULT: usize = 60_000;
 
 /// The names of all tools, in the order in which they are offered.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 17] = [
     "duckduckgo_search",
     "tavily_search",
+    "visit_page",
+    "archive_page",
     "wikipedia",
     "youtube_transcript",
     "arxiv_search",
@@ -61,33 +66,47 @@ fn calculator(
     evaluate(&expression).map_err(ToolError::failed)
 }
 
-/// The tools that these services offer.
+/// The tools that these services offer, in the order of [`NAMES`].
 pub fn offered(services: &Services) -> Vec<Arc<dyn Tool>> {
-    let mut tools: Vec<Arc<dyn Tool>> = vec![limited(search::duckduckgo_search(), SEARCH)];
-    if services.tavily_key.is_some() {
-        tools.push(limited(search::tavily_search(), SEARCH));
+    let python = services.python.as_ref().map(|python| python.timeout).unwrap_or_default();
+    let python = python + Duration::from_secs(10);
+    let all: [Arc<dyn Tool>; 17] = [
+        limited(search::duckduckgo_search(), SEARCH),
+        limited(search::tavily_search(), SEARCH),
+        limited(pages::visit_page(), MEDIA),
+        limited(pages::archive_page(), MEDIA),
+        limited(wikipedia::wikipedia(), SEARCH),
+        limited(youtube::youtube_transcript(), SEARCH),
+        limited(search::arxiv_search(), SEARCH),
+        limited(files::list_files(), FILE),
+        limited(files::read_file(), FILE),
+        limited(files::read_excel(), FILE),
+        limited(files::download_file(), MEDIA),
+        limited(python::execute_python_file(), python),
+        limited(media::understand_video(), MEDIA),
+        limited(media::understand_audio(), MEDIA),
+        limited(media::analyze_image(), MEDIA),
+        limited(calculator(), FILE),
+        limited(python::python_repl(), python),
+    ];
+    all.into_iter().filter(|tool| services.offers(&tool.spec().name)).collect()
+}
+
+/// What a file is by its name, and the tools of these services for it, as a sentence.
+pub(crate) fn about_file(name: &str, services: &Services) -> String {
+    match kinds::by_name(name) {
+        Some(kind) => kind.sentence(&|tool| services.offers(tool)),
+        None => "`read_file` shows its text, or says what it is.".to_owned(),
     }
-    tools.push(limited(search::wikipedia(), SEARCH));
-    tools.push(limited(youtube::youtube_transcript(), SEARCH));
-    tools.push(limited(search::arxiv_search(), SEARCH));
-    tools.push(limited(files::list_files(), FILE));
-    tools.push(limited(files::read_file(), FILE));
-    tools.push(limited(files::read_excel(), FILE));
-    tools.push(limited(files::download_file(), MEDIA));
-    let python = services.python.as_ref().map(|python| python.timeout + Duration::from_secs(10));
-    if let Some(limit) = python {
-        tools.push(limited(python::execute_python_file(), limit));
-    }
-    if services.media.is_some() {
-        tools.push(limited(media::understand_video(), MEDIA));
-        tools.push(limited(media::understand_audio(), MEDIA));
-        tools.push(limited(media::analyze_image(), MEDIA));
-    }
-    tools.push(limited(calculator(), FILE));
-    if let Some(limit) = python {
-        tools.push(limited(python::python_repl(), limit));
-    }
-    tools
+}
+
+/// The kind of a file by its content, in words; `None` for a text, and for data of an unknown kind.
+///
+/// ```
+/// assert_eq!(gaia_agent::tools::kind_by_content(b"%PDF-1.7"), Some("a PDF"));
+/// ```
+pub fn kind_by_content(content: &[u8]) -> Option<&'static str> {
+    kinds::by_content(content).map(|kind| kind.name)
 }
 
 fn limited(tool: impl Tool + 'static, time: Duration) -> Arc<dyn Tool> {

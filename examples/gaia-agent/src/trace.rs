@@ -118,6 +118,32 @@ pub async fn steps(graph: &CompiledGraph<Solving>, thread: &str) -> Result<Vec<S
     Ok(steps)
 }
 
+/// The most characters of a result in [`reasoning`].
+const SHOWN: usize = 500;
+
+/// What a model thought, said and called, as text: the trace that the leaderboard asks for.
+///
+/// ```
+/// use gaia_agent::trace::{Step, StepEvent, reasoning};
+///
+/// let call = StepEvent::Call { id: "1".into(), tool: "calculator".into(), arguments: "{}".into() };
+/// let said = StepEvent::Text { by: "m".into(), text: "FINAL ANSWER: 42".into() };
+/// let steps = [Step { after: Default::default(), events: vec![call, said] }];
+/// assert_eq!(reasoning(&steps), "calculator {}\nFINAL ANSWER: 42");
+/// ```
+pub fn reasoning(steps: &[Step]) -> String {
+    let line = |event: &StepEvent| match event {
+        StepEvent::Reasoning { text } | StepEvent::Text { text, .. } => Some(text.clone()),
+        StepEvent::Call { tool, arguments, .. } => Some(format!("{tool} {arguments}")),
+        StepEvent::Result { text, .. } => {
+            Some(format!("-> {}", text.chars().take(SHOWN).collect::<String>()))
+        }
+        _ => None,
+    };
+    let lines: Vec<_> = steps.iter().flat_map(|step| &step.events).filter_map(line).collect();
+    lines.join("\n")
+}
+
 fn events_of(message: &Message) -> Vec<StepEvent> {
     let by = message.origin.as_ref().map_or("agent", |origin| &origin.model);
     let event = |block: &Block| match (block, message.role) {

@@ -10,6 +10,8 @@ use agentgraph_llm::retry::Backoff;
 use agentgraph_llm::{Agent, ChatModel, ChatRequest, Clock, SecretString, SystemClock};
 
 use super::GaiaAgent;
+use super::context::TrimContext;
+use super::form::AnswerForm;
 use super::journal::Journal;
 use super::prompt::PromptChoice;
 use super::shortcuts::Shortcuts;
@@ -120,8 +122,8 @@ impl GaiaAgentBuilder {
         self
     }
 
-    /// Sets the limit of rounds, the temperature and the number of retries. The log and the cache are given
-    /// themselves.
+    /// Sets the limit of rounds, the temperature, the number of retries and the call for the form of an
+    /// answer. The log and the cache are given themselves.
     pub fn settings(mut self, settings: &Settings) -> Self {
         self.settings = settings.clone();
         self
@@ -218,7 +220,7 @@ impl GaiaAgentBuilder {
         };
         let services = Arc::new(Services {
             http: Http::new(self.reach.are_local).map_err(|error| config(error.to_string()))?,
-            guard: self.reach.guard,
+            guard: self.reach.guard.service(addresses.archive.clone()),
             addresses,
             tavily_key: self.reach.tavily_key,
             media: self.models.media,
@@ -226,13 +228,14 @@ impl GaiaAgentBuilder {
         });
         let mut request = ChatRequest::default();
         request.temperature = self.settings.temperature;
-        let model = self.models.main.info().to_string();
+        let main = self.models.main;
+        let model = main.info().to_string();
         let retry = ModelRetry::new()
             .max_retries(self.settings.max_retries)
             .backoff(self.times.backoff)
             .clock(self.times.clock);
         // Each model is retried before the next is asked, and the log has each attempt.
-        let agent = Agent::new(self.models.main)
+        let agent = Agent::new(Arc::clone(&main))
             .name("gaia")
             .state::<Solving>()
             .settings(request)
@@ -243,6 +246,12 @@ impl GaiaAgentBuilder {
                 patterns: self.patterns,
                 log: self.log.clone(),
             })
+            .middleware(AnswerForm {
+                model: Arc::clone(&main),
+                reformulate: self.settings.reformulate,
+                log: self.log.clone(),
+            })
+            .middleware(TrimContext(self.log.clone()))
             .middleware(ModelFallback::new(self.models.fallback))
             .middleware(retry)
             .middleware(RefusedSettings::new())

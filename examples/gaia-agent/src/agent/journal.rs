@@ -17,11 +17,10 @@ const LONGEST: usize = 20_000;
 /// Logs each request to a model, each attempt of it, and each call of a tool.
 pub(super) struct Journal(pub(super) Log);
 
-impl Journal {
-    fn task(ctx: Option<&agentgraph::Ctx>) -> String {
-        let asked = ctx.and_then(|ctx| ctx.call_context::<Asked>().ok());
-        asked.map(|asked| asked.task.clone()).unwrap_or_default()
-    }
+/// The id of the question that a call is about; empty outside of one.
+pub(super) fn task_of(ctx: Option<&agentgraph::Ctx>) -> String {
+    let asked = ctx.and_then(|ctx| ctx.call_context::<Asked>().ok());
+    asked.map(|asked| asked.task.clone()).unwrap_or_default()
 }
 
 #[async_trait]
@@ -35,8 +34,7 @@ impl Middleware for Journal {
     }
 
     async fn wrap_model(&self, request: ModelRequest, next: NextModel<'_>) -> Result<ChatStream> {
-        let (log, task, model) =
-            (self.0.clone(), Journal::task(request.ctx()), request.model.info().to_string());
+        let (log, task, model) = (self.0.clone(), task_of(request.ctx()), request.model.info().to_string());
         let count = request.request.messages.len();
         log.line(&task, "model", &format!("{model} is asked, with {count} messages"));
         let begun = next.run(request).await;
@@ -50,7 +48,7 @@ impl Middleware for Journal {
     }
 
     async fn wrap_tool(&self, call: &ToolCall, next: NextTool<'_>) -> Result<ToolOutput, ToolError> {
-        let task = Journal::task(call.ctx().ok());
+        let task = task_of(call.ctx().ok());
         self.0.line(&task, "tool", &format!("{} {}", call.name(), short(call.input().get())));
         match next.run(call).await {
             Ok(output) => {

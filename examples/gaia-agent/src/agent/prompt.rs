@@ -1,6 +1,7 @@
 //! [`Prompt`]: the instructions to the model.
 
 use crate::task::{Attachment, Task, hash};
+use crate::tools::{Services, about_file};
 
 const A: &str = "You answer questions of a benchmark that compares answers exactly. Work step by step, and use the tools for \
 everything that you cannot be sure of: arithmetic, facts, files, pages, recordings. Several tools may be called at once. If a tool fails, \
@@ -55,35 +56,25 @@ impl Prompt {
     }
 
     /// The instructions for a question, with the facts of its file.
-    pub fn text(self, task: &Task) -> String {
-        format!("{}\n\n{}", self.rules(), facts(&task.attachment))
+    pub(crate) fn text(self, task: &Task, services: &Services) -> String {
+        format!("{}\n\n{}", self.rules(), facts(&task.attachment, services))
     }
 }
 
 /// The facts of the file, for the model.
-fn facts(attachment: &Attachment) -> String {
+pub(super) fn facts(attachment: &Attachment, services: &Services) -> String {
     match attachment {
         Attachment::None => "The question has no file.".to_owned(),
         Attachment::File { name, size, .. } => {
-            format!("The question has a file: `downloads/{name}` ({size} bytes). {}", reader(name))
+            format!(
+                "The question has a file: `downloads/{name}` ({size} bytes). {}",
+                about_file(name, services)
+            )
         }
         Attachment::Missing { name, why } => format!(
             "The question has a file, `{name}`, but it could not be downloaded: {why}. Answer without it if that is \
              possible, and do not make up what is in it."
         ),
-    }
-}
-
-/// The tool for a file, by its name.
-fn reader(name: &str) -> &'static str {
-    match name.rsplit('.').next().unwrap_or_default().to_lowercase().as_str() {
-        "xlsx" | "xlsm" | "xlsb" | "xls" => "It is a spreadsheet: use `read_excel`.",
-        "py" => "It is Python code: `execute_python_file` runs it, and `read_file` shows it.",
-        "mp3" | "wav" | "m4a" | "flac" | "ogg" => "It is a recording: use `understand_audio`.",
-        "png" | "jpg" | "jpeg" | "gif" | "webp" => "It is an image: use `analyze_image`.",
-        "mp4" | "mov" | "webm" | "mpg" | "mpeg" => "It is a video: use `understand_video`.",
-        "pdf" => "It is a PDF: `read_file` shows its text.",
-        _ => "`read_file` shows its text.",
     }
 }
 

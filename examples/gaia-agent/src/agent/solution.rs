@@ -9,8 +9,9 @@ use agentgraph_llm::middleware::Bill;
 use agentgraph_llm::{AgentAnswer, Message, Role, Usage};
 use serde::{Deserialize, Serialize};
 
+use super::form::{REFORMULATED, is_request};
 use super::shortcuts::{CACHE, PATTERN};
-use crate::answer::{UNKNOWN, clean, last_clean};
+use crate::answer::{UNKNOWN, clean, last_clean, marked};
 use crate::solving::Solving;
 
 /// The answer of a question.
@@ -42,13 +43,14 @@ pub struct Solution {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnswerKind {
-    /// The model's own last word.
+    /// The model's own last word, marked as its answer.
     Final,
     /// From the cache: no model was asked.
     Cached,
     /// By a pattern: no model was asked.
     Pattern,
-    /// The last text that the model wrote before the limit, a refusal, a cut or a failure.
+    /// The last text that the model wrote before the limit, a refusal, a cut or a failure; or one that marks
+    /// no answer, though it was asked for twice.
     BestText,
     /// The result of the last tool that worked, since the model wrote no text.
     BestResult,
@@ -100,7 +102,7 @@ impl Solution {
     /// The solution of a question that is done, whose last step was stored at this time.
     pub(super) fn of(state: &Solving, last: SystemTime) -> Self {
         let best = AgentAnswer::<String, Solving>::from(state.clone()).best();
-        let is_final = best.is_final() || origin(state).is_some();
+        let is_final = best.is_final();
         Solution::new(state, last, is_final, None)
     }
 
@@ -136,33 +138,44 @@ impl Solution {
 }
 
 /// The shortcut that gave the answer, if one did.
-fn origin(state: &Solving) -> Option<AnswerKind> {
-    let last = state.messages.last().filter(|message| message.role == Role::Assistant)?;
-    match last.origin.as_ref()?.provider.as_str() {
+fn shortcut(state: &Solving) -> Option<AnswerKind> {
+    match provider(state)? {
         CACHE => Some(AnswerKind::Cached),
         PATTERN => Some(AnswerKind::Pattern),
         _ => None,
     }
 }
 
-/// The last text of the model, else the last result of a tool, else the fixed text: the first that has
-/// something when it is cleaned.
+/// The provider of the last message, if that is an answer.
+fn provider(state: &Solving) -> Option<&str> {
+    let last = state.messages.last().filter(|message| message.role == Role::Assistant)?;
+    Some(last.origin.as_ref()?.provider.as_str())
+}
+
+/// The marked answer of the last message; else the last marked text of the model, else its last text, else
+/// the last result of a tool, else the fixed text: the first that has something when it is cleaned.
 fn answer(state: &Solving, is_final: bool) -> (String, AnswerKind) {
     let texts: Vec<_> =
         state.messages.iter().filter(|message| message.role == Role::Assistant).map(Message::text).collect();
-    if is_final {
-        let last = clean(texts.last().map(String::as_str).unwrap_or_default());
-        if says_nothing(&last) {
-            return (UNKNOWN.to_owned(), AnswerKind::Unknown);
-        }
-        if !last.is_empty() {
-            return (last, origin(state).unwrap_or(AnswerKind::Final));
-        }
+    let last = texts.last().map(String::as_str).unwrap_or_default();
+    let (answer, kind) = match shortcut(state) {
+        Some(kind) => (Some(clean(last)), kind),
+        // A text that was only brought into the form is as good as it was before.
+        None if is_final && provider(state) != Some(REFORMULATED) => (marked(last), AnswerKind::Final),
+        None => (None, AnswerKind::Final),
+    };
+    let (answer, kind) = match answer {
+        Some(answer) => (Some(answer), kind),
+        None => (last_clean(texts.iter().map(String::as_str)), AnswerKind::BestText),
+    };
+    match answer {
+        Some(answer) if says_nothing(&answer) => return (UNKNOWN.to_owned(), AnswerKind::Unknown),
+        Some(answer) => return (answer, kind),
+        None => {}
     }
-    if let Some(text) = last_clean(texts.iter().map(String::as_str)) {
-        return (text, AnswerKind::BestText);
-    }
-    match BestAnswer::of(&state.messages) {
+    // Our own request is no message of a person, after which the search would begin.
+    let said: Vec<_> = state.messages.iter().filter(|message| !is_request(message)).cloned().collect();
+    match BestAnswer::of(&said) {
         BestAnswer::ToolResult { text, .. } if !clean(&text).is_empty() => {
             (clean(&text), AnswerKind::BestResult)
         }

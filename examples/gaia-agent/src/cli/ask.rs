@@ -7,7 +7,7 @@ use gaia_agent::evaluation::EvaluationClient;
 use gaia_agent::run::{FileSource, fetch};
 
 use super::AskOptions;
-use super::failure::Failure;
+use super::failure::{Failure, in_words_of_the_program};
 use super::run::client;
 use super::screen::Screen;
 use super::setup::Setup;
@@ -44,7 +44,7 @@ pub(super) async fn run(config: &Config, options: &AskOptions, screen: Screen) -
     screen.line(&solution.answer);
     screen.note(&format!("({}; `gaia-agent show {thread}` shows the steps)", solution.kind.in_words()));
     if let Some(error) = &solution.error {
-        screen.note(error);
+        screen.note(&in_words_of_the_program(error));
     }
     Ok(if solution.is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

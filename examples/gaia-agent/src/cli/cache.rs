@@ -14,8 +14,9 @@ pub(super) fn show(config: &Config, screen: Screen) -> Result<ExitCode, Failure>
     let cache = cache(config);
     let wrong = |why| Failure::Data { path: cache.path().to_owned(), why };
     let entries = cache.entries().map_err(wrong)?;
-    for path in cache.set_aside() {
+    if let Some(path) = cache.set_aside().first() {
         screen.note(&format!("The cache could not be read; it is set aside as {}.", path.display()));
+        return Ok(ExitCode::FAILURE);
     }
     for entry in &entries {
         let stored = Timestamp::try_from(UNIX_EPOCH + Duration::from_secs(entry.stored)).unwrap_or_default();

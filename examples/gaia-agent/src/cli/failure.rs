@@ -43,10 +43,23 @@ pub(super) enum Failure {
     System(#[from] std::io::Error),
 }
 
+/// What the libraries advise, and what a person can do about it here.
+const ADVICE: [(&str, &str); 4] = [
+    (" or `api_key(..)`", " in the environment or in `.env`"),
+    ("set a longer `timeout(..)`", "try again"),
+    ("set it, or `base_url(..)`", "set it"),
+    ("`longest_wait(..)`", "this program"),
+];
+
+/// A message that speaks of the options of the program, and not of those of its libraries.
+pub(super) fn in_words_of_the_program(message: &str) -> String {
+    ADVICE.iter().fold(message.to_owned(), |text, (library, program)| text.replace(library, program))
+}
+
 impl Failure {
     /// Prints the failure and returns the exit code.
     pub(super) fn report(&self, screen: Screen) -> ExitCode {
-        screen.note(&self.to_string());
+        screen.note(&in_words_of_the_program(&self.to_string()));
         let is_misused =
             matches!(self, Failure::Config(_) | Failure::Usage(_) | Failure::Api(ApiError::Address(_)))
                 || matches!(self, Failure::Build(_))

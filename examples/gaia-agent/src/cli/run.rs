@@ -7,15 +7,18 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use agentgraph::CancellationToken;
-use gaia_agent::agent::{GaiaAgent, Solution};
+use gaia_agent::agent::{GaiaAgent, Solution, SolveError};
 use gaia_agent::evaluation::submission::{self, SubmitError};
 use gaia_agent::evaluation::{EvaluationClient, Submission, SubmittedAnswer};
 use gaia_agent::question::{Question, read_questions};
 use gaia_agent::report::{Report, prices};
 use gaia_agent::run::{FileSource, Plan, Progress, Run, RunEnd, Runner};
+use gaia_agent::tools::kind_by_content;
+use gaia_agent::trace::{reasoning, steps};
+use serde_json::json;
 
 use super::RunOptions;
-use super::failure::Failure;
+use super::failure::{Failure, in_words_of_the_program};
 use super::screen::Screen;
 use super::setup::{EMBEDDED, Setup, runs};
 use super::status::Status;
@@ -88,11 +91,20 @@ pub(super) async fn run(config: &Config, options: &RunOptions, screen: Screen) -
         log: setup.log.clone(),
     };
     let end = work(&runner, &run, screen).await;
-    conclude(config, &setup, &run, &end, screen);
+    let report = Report::new(&run, end.solutions.clone(), &truths(&run.plan.source), prices(&config.prices));
+    setup.log.line("", "report", &report.to_text());
+    if let Some(path) = &options.export {
+        export(path, &setup.agent, &run, &end, screen).await?;
+    }
     if end.stopped > 0 {
-        screen.note(&format!("{} questions are left: `gaia-agent run` goes on with them", end.stopped));
+        let done = run.questions.len() - end.stopped;
+        let of = run.questions.len();
+        screen.note(&format!(
+            "Stopped: {done} of {of} questions are done; `gaia-agent run` goes on with the others."
+        ));
         return Ok(ExitCode::FAILURE);
     }
+    conclude(config, &setup, &run, &report, screen);
     if let Some((username, agent_code)) = submitter {
         let client = server
             .ok_or_else(|| Failure::Usage("a file of questions has no server to submit to".to_owned()))?;
@@ -147,8 +159,9 @@ async fn begin_or_go_on(
         && let Some(last) = book.latest()?.filter(|last| last.plan == plan)
     {
         let left = open_questions(agent, &last).await?;
-        // Only a submission is left of a run that has ended.
-        if left > 0 || (options.submit && !last.questions.is_empty()) {
+        // Of a run that has ended, its answers can still be submitted or exported.
+        let is_wanted = options.submit || options.export.is_some();
+        if left > 0 || (is_wanted && !last.questions.is_empty()) {
             let total = last.questions.len();
             screen.note(&format!("Run {} goes on: {left} of {total} questions are left.", last.id));
             return Ok(last);
@@ -156,9 +169,11 @@ async fn begin_or_go_on(
     }
     let all = match (source, server) {
         (Source::File(path), _) => {
-            let text = std::fs::read_to_string(path);
-            let text = text.map_err(|error| Failure::Questions(format!("{}: {error}", path.display())))?;
-            read_questions(&text).map_err(|why| Failure::Questions(format!("{}: {why}", path.display())))?
+            let wrong = |why: String| Failure::Questions(format!("{}: {why}", path.display()));
+            let content = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+            let kind =
+                kind_by_content(&content).map(|kind| format!("; the file is {kind}")).unwrap_or_default();
+            read_questions(content).map_err(|why| wrong(why + &kind))?
         }
         (_, Some(client)) => client.questions().await?,
         (_, None) => Vec::new(),
@@ -187,7 +202,7 @@ fn listen(drain: CancellationToken, screen: Screen) -> Result<(), Failure> {
     let mut interrupts = interrupts()?;
     tokio::spawn(async move {
         interrupts.recv().await;
-        screen.note("\nStopping after what is under way; interrupt once more to stop at once.");
+        screen.status("Stopping after what is under way; interrupt once more to stop at once.");
         drain.cancel();
         interrupts.recv().await;
         std::process::exit(130);
@@ -210,6 +225,8 @@ async fn work(runner: &Runner, run: &Run, screen: Screen) -> RunEnd {
     runner
         .run(run, |progress| match progress {
             Progress::Solved(solution) => status.done(&line(solution)),
+            // One line at the end counts them.
+            Progress::NotSolved(_, SolveError::Stopped) => {}
             Progress::NotSolved(question, error) => status.done(&format!("{:24} {error}", question.task_id)),
         })
         .await
@@ -219,19 +236,20 @@ pub(super) fn line(solution: &Solution) -> String {
     let answer: String =
         solution.answer.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
     let failed = match &solution.error {
-        Some(error) => format!("; the models failed: {}", error.lines().next().unwrap_or_default()),
+        Some(error) => {
+            let error = in_words_of_the_program(error.lines().next().unwrap_or_default());
+            format!("; the models failed: {error}")
+        }
         None => String::new(),
     };
     format!("{:24} {answer} ({}{failed})", solution.task_id, solution.kind.in_words())
 }
 
 /// The figures of the run, and what a person can do about the rest.
-fn conclude(config: &Config, setup: &Setup, run: &Run, end: &RunEnd, screen: Screen) {
-    let report = Report::new(run, end.solutions.clone(), &truths(&run.plan.source), prices(&config.prices));
-    setup.log.line("", "report", &report.to_text());
+fn conclude(config: &Config, setup: &Setup, run: &Run, report: &Report, screen: Screen) {
     screen.line("");
     if let Some(right) = report.right() {
-        screen.line(&format!("{right} of {} answers are right.", run.questions.len()));
+        screen.line(&format!("{right} of {} answers are right.", report.known()));
     }
     let is_code = |question: &&Question| question.file_name.ends_with(".py");
     let code: Vec<_> =
@@ -242,6 +260,29 @@ fn conclude(config: &Config, setup: &Setup, run: &Run, end: &RunEnd, screen: Scr
     if let Some(path) = setup.log.path() {
         screen.note(&format!("The log is {}.", path.display()));
     }
+}
+
+/// Writes the answers in the form that the leaderboard takes, a line each.
+async fn export(
+    path: &Path,
+    agent: &GaiaAgent,
+    run: &Run,
+    end: &RunEnd,
+    screen: Screen,
+) -> Result<(), Failure> {
+    let mut lines = String::new();
+    for solution in &end.solutions {
+        let steps = steps(agent.graph(), &run.thread(&solution.task_id)).await?;
+        let line = json!({
+            "task_id": solution.task_id,
+            "model_answer": solution.answer,
+            "reasoning_trace": reasoning(&steps),
+        });
+        lines += &format!("{line}\n");
+    }
+    std::fs::write(path, lines).map_err(|why| Failure::Data { path: path.to_owned(), why })?;
+    screen.note(&format!("{} answers are in {}.", end.solutions.len(), path.display()));
+    Ok(())
 }
 
 /// The answers of the embedded questions. The truths of a file are in its run.

@@ -47,11 +47,15 @@ pub(super) async fn score(config: &Config, id: Option<&str>, screen: Screen) -> 
         return Err(Failure::Questions(why.to_owned()));
     };
     for row in &report.rows {
-        let word = if row.is_right == Some(true) { "right" } else { "wrong" };
+        let word = match row.is_right {
+            Some(true) => "right",
+            Some(false) => "wrong",
+            None => "",
+        };
         let answer = row.solution.as_ref().map_or("[not answered yet]", |solution| &*solution.answer);
         screen.line(&format!("{word:6} {:24} {answer}", row.question.task_id));
     }
-    let count = report.rows.len();
+    let count = report.known();
     screen.line(&format!(
         "{right} of {count} answers are right ({:.1} %).",
         100.0 * right as f64 / count.max(1) as f64

@@ -25,6 +25,7 @@ pub(super) struct FileConfig {
     #[serde(deserialize_with = "or_null")]
     pub(super) temperature: Option<Option<f32>>,
     pub(super) max_retries: Option<u32>,
+    pub(super) reformulate: Option<bool>,
     pub(super) model: Option<String>,
     pub(super) fallback: Option<String>,
     pub(super) media_model: Option<String>,

@@ -47,6 +47,9 @@ fn the_defaults_are_those_of_the_document() {
     assert_eq!((settings.log_to_file, settings.use_cache), (true, true));
     assert_eq!((settings.recursion_limit, settings.max_retries, settings.temperature), (50, 5, Some(0.0)));
     assert_eq!(settings.cache_file, config.data_dir.join("agent_cache.json"));
+    assert!(settings.reformulate);
+    let plain = Folder::new().collect(&["--no-reformulate"], &[]).unwrap();
+    assert!(!plain.settings.reformulate);
     assert!(
         config.models.main.is_none()
             && config.models.fallback.is_none()

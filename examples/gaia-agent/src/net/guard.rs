@@ -46,6 +46,8 @@ impl Resolve for SystemResolver {
 #[derive(Clone)]
 pub struct Guard {
     trusted: Option<Url>,
+    /// A service of the settings, which is not checked either.
+    service: Option<Url>,
     hosts: Arc<[String]>,
     max_bytes: usize,
     timeout: Duration,
@@ -69,6 +71,7 @@ impl Default for Guard {
     fn default() -> Self {
         Guard {
             trusted: None,
+            service: None,
             hosts: Arc::from([]),
             max_bytes: 20 << 20,
             timeout: Duration::from_secs(60),
@@ -87,6 +90,13 @@ impl Guard {
     #[must_use]
     pub fn trusted(mut self, origin: Url) -> Self {
         self.trusted = Some(origin);
+        self
+    }
+
+    /// Sets the origin of a service that the person has set, whose addresses are not checked.
+    #[must_use]
+    pub(crate) fn service(mut self, origin: Url) -> Self {
+        self.service = Some(origin);
         self
     }
 
@@ -187,7 +197,10 @@ impl Guard {
             return Err(refused("the address has a user or a password"));
         }
         let host = url.host_str().unwrap_or_default().to_lowercase();
-        let is_trusted = self.trusted.as_ref().is_some_and(|trusted| trusted.origin() == url.origin());
+        let is_trusted = [&self.trusted, &self.service]
+            .into_iter()
+            .flatten()
+            .any(|trusted| trusted.origin() == url.origin());
         if !is_trusted && !self.allows(&host) {
             return Err(refused(&format!("the hosts are limited to {}", self.hosts.join(", "))));
         }

@@ -195,8 +195,9 @@ fn reply(facts: &Facts) -> Option<Result<String, Step>> {
     let asked = between(&facts.question, "in response to the question \"", "\"")?;
     let transcript = facts.ask("youtube_transcript", json!({ "video": video }));
     Some(transcript.and_then(|text| {
-        let mut lines = text.lines().skip_while(|line| line.trim() != asked);
-        let reply = lines.nth(1).map(|line| line.trim().trim_end_matches('.').to_owned());
+        let words = |line: &str| line.split_once("] ").map_or(line, |(_, words)| words).trim().to_owned();
+        let mut lines = text.lines().map(words).skip_while(|line| *line != asked);
+        let reply = lines.nth(1).map(|line| line.trim_end_matches('.').to_owned());
         reply.ok_or_else(|| unclear("the transcript"))
     }))
 }
@@ -208,7 +209,7 @@ fn albums(facts: &Facts) -> Option<Result<String, Step>> {
     let [from, to] = years[..] else { return None };
     Some(facts.ask("wikipedia", json!({ "query": artist })).and_then(|article| {
         let (_, list) = article.split_once("Studio albums").ok_or_else(|| unclear("the article"))?;
-        let lines = list.lines().skip(1).take_while(|line| !line.starts_with('='));
+        let lines = list.lines().skip(1).take_while(|line| !line.starts_with(['#', '[']));
         let year = |line: &str| numbers(line.rsplit('(').next()?).first().copied();
         let count = lines.filter_map(year).filter(|year| (from..=to).contains(year)).count();
         Ok(count.to_string())

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use agentgraph_llm::{ChatModel, SecretString, ToolError};
 
 use super::folders::{FileError, Folders};
+use super::readers;
+use super::work::Work;
 use crate::net::{Guard, Http};
 use crate::python::{Python, PythonSettings};
 use crate::settings::Addresses;
@@ -24,6 +26,18 @@ pub struct Services {
     pub(crate) python: Option<PythonSettings>,
 }
 
+impl Services {
+    /// Whether the tool of this name is offered: not without its key, and not if it is not allowed.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        match tool {
+            "tavily_search" => self.tavily_key.is_some(),
+            "understand_video" | "understand_audio" | "analyze_image" => self.media.is_some(),
+            "execute_python_file" | "python_repl" => self.python.is_some(),
+            _ => true,
+        }
+    }
+}
+
 /// The context of the tools for one question.
 pub struct Desk {
     pub(crate) services: Arc<Services>,
@@ -32,12 +46,17 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// A desk for one question, with these folders and a Python of its own.
+    /// A desk for one question, with these folders and a Python of its own. `own` is the name of its file.
     ///
     /// # Errors
     /// If a folder cannot be opened.
-    pub fn new(services: Arc<Services>, current: Option<&Path>, downloads: &Path) -> std::io::Result<Self> {
-        let folders = Arc::new(Folders::open(current, downloads)?);
+    pub fn new(
+        services: Arc<Services>,
+        current: Option<&Path>,
+        downloads: &Path,
+        own: Option<&str>,
+    ) -> std::io::Result<Self> {
+        let folders = Arc::new(Folders::open(current, downloads)?.own(own));
         let python = services.python.clone().map(Python::new);
         Ok(Desk { services, folders, python })
     }
@@ -46,24 +65,30 @@ impl Desk {
         self.python.as_ref().ok_or_else(|| ToolError::failed("Python is not allowed here"))
     }
 
-    /// Reads a file and returns its path with it.
-    pub(crate) async fn read(&self, name: &str, limit: u64) -> Result<(String, Vec<u8>), ToolError> {
+    /// Reads a file, also one within an archive, and returns its path with it.
+    pub(super) async fn read(&self, name: &str, limit: u64) -> Result<(String, Vec<u8>), ToolError> {
         let name = name.to_owned();
-        let read = self.blocking(move |folders| {
-            let found = folders.find(&name)?;
-            let path = found.path.clone();
-            Ok((path, found.read(limit)?))
+        let read = self.blocking(move |folders, work| {
+            let find = |name: &str| -> Result<_, FileError> {
+                let found = folders.find(name)?;
+                Ok((found.path.clone(), found.read(limit)?))
+            };
+            match find(&name) {
+                Err(error) => readers::member(&name, work, find).unwrap_or(Err(error.to_string())),
+                found => found.map_err(|error| error.to_string()),
+            }
         });
-        read.await?.map_err(|error: FileError| ToolError::failed(error))
+        read.await?.map_err(ToolError::failed)
     }
 
-    /// Works on the folders in a thread that may wait.
-    pub(crate) async fn blocking<T: Send + 'static>(
+    /// Works on the folders in a thread that may wait. The work is over when the call is: see [`Work`].
+    pub(super) async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Folders) -> T + Send + 'static,
+        task: impl FnOnce(&Folders, &Work) -> T + Send + 'static,
     ) -> Result<T, ToolError> {
-        let folders = Arc::clone(&self.folders);
-        let done = tokio::task::spawn_blocking(move || work(&folders)).await;
+        let (folders, work) = (Arc::clone(&self.folders), Work::new());
+        let _waiting = work.waiting();
+        let done = tokio::task::spawn_blocking(move || task(&folders, &work)).await;
         done.map_err(|_| ToolError::failed("the file could not be handled: it is broken"))
     }
 }
@@ -80,5 +105,39 @@ impl fmt::Debug for Services {
         parts.field("guard", &self.guard).field("addresses", &self.addresses);
         parts.field("media", &self.media.as_ref().map(|model| model.info().to_string()));
         parts.field("python", &self.python).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A reader that never comes to an end by itself.
+    #[tokio::test]
+    async fn blocking_work_ends_with_the_call_that_waits_for_it() {
+        let folder = std::env::temp_dir().join(format!("gaia-desk-{}", uuid::Uuid::new_v4()));
+        let services = Services {
+            http: Http::new(true).unwrap(),
+            guard: Guard::new(),
+            addresses: Addresses::on("http://127.0.0.1:1").unwrap(),
+            tavily_key: None,
+            media: None,
+            python: None,
+        };
+        let desk = Desk::new(Arc::new(services), None, &folder, None).unwrap();
+        let (sender, ended) = tokio::sync::oneshot::channel();
+        let endless = desk.blocking(move |_, work| {
+            while work.check().is_ok() {
+                std::thread::yield_now();
+            }
+            let mut rest = Vec::new();
+            let read = std::io::Read::read_to_end(&mut work.reader(b"more"), &mut rest);
+            let _ = sender.send(read.is_err());
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(1), endless).await.is_err());
+        assert!(ended.await.unwrap(), "libraries can read no more");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

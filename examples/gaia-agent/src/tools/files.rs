@@ -1,26 +1,41 @@
 //! The tools that list, read and fetch files.
 
+use std::sync::Arc;
+
 use agentgraph::CallContext;
 use agentgraph_llm::{ToolError, tool};
 use sha2::{Digest, Sha256};
 
 use super::desk::Desk;
-use super::{documents, sheets};
+use super::kinds::{self, Reader};
+use super::readers::{self, Source, Wanted};
 use crate::net::Fetched;
 
 /// The longest file that is read.
 const LONGEST: u64 = 20 << 20;
-/// The most characters of a file that one call shows.
-const SHOWN: usize = 30_000;
 
-/// Lists the files that can be read: those of the current folder and those in `downloads`, with their sizes.
+/// Lists the files that can be read: those of the current folder and those in `downloads`, with their sizes,
+/// kinds and the tools for them.
 #[tool]
 pub(super) async fn list_files(desk: CallContext<Desk>) -> Result<String, ToolError> {
-    let files = desk.blocking(super::folders::Folders::list).await?;
-    Ok(if files.is_empty() { "There are no files.".to_owned() } else { files.join("\n") })
+    let files = desk.blocking(|folders, _| folders.list()).await?;
+    let offers = |tool: &str| desk.services.offers(tool);
+    let described = files.into_iter().map(|line| {
+        let kind = line.rsplit_once(" (").and_then(|(path, _)| kinds::by_name(path));
+        match (kind, line.strip_suffix(')')) {
+            (Some(kind), Some(line)) => match kind.tools(&offers) {
+                tools if tools.is_empty() => format!("{line}; {})", kind.name),
+                tools => format!("{line}; {}: {tools})", kind.name),
+            },
+            _ => line,
+        }
+    });
+    let lines: Vec<_> = described.collect();
+    Ok(if lines.is_empty() { "There are no files.".to_owned() } else { lines.join("\n") })
 }
 
-/// Reads a text file, or the text of a PDF.
+/// Reads the text of a file: a plain text, a PDF, a Word document, a presentation with its notes, a web page,
+/// or all files of an archive. A file within an archive has a path such as `a.zip/b.txt`.
 #[tool]
 pub(super) async fn read_file(
     desk: CallContext<Desk>,
@@ -29,14 +44,22 @@ pub(super) async fn read_file(
     /// The first character to show, counted from 0, for long files.
     #[default(0)]
     start: usize,
+    /// A word or phrase: the places that have it are shown in place of the text.
+    find: Option<String>,
 ) -> Result<String, ToolError> {
     let (path, bytes) = desk.read(&path, LONGEST).await?;
-    let text = desk.blocking(move |_| documents::read_text(&bytes)).await?;
-    let text = text.map_err(|why| ToolError::failed(format!("`{path}` cannot be read: {why}")))?;
-    Ok(part(&text, start))
+    let services = Arc::clone(&desk.services);
+    let read = desk.blocking(move |_, work| {
+        let source = Source { path: &path, work, offers: &|tool| services.offers(tool), depth: 0 };
+        match readers::read(&bytes, source) {
+            Ok(text) => Ok(readers::view(&text, start, find.as_deref())),
+            Err(why) => Err(ToolError::failed(format!("`{path}` cannot be read: {why}"))),
+        }
+    });
+    read.await?
 }
 
-/// Reads a spreadsheet: the cells of one sheet or of all of them.
+/// Reads a spreadsheet: the cells of one sheet or of all of them, with their rows and columns.
 #[tool]
 pub(super) async fn read_excel(
     desk: CallContext<Desk>,
@@ -44,14 +67,29 @@ pub(super) async fn read_excel(
     path: String,
     /// The name of the sheet; all sheets if it is left out.
     sheet: Option<String>,
-    /// The first character to show, counted from 0, for long files.
-    #[default(0)]
-    start: usize,
+    /// The cells to show, such as `B2:D40`, `B:D` or `C7`; all if it is left out.
+    range: Option<String>,
+    /// The number of the first row to show, for long sheets.
+    #[default(1)]
+    start: u32,
+    /// A text: only rows that have it are shown.
+    find: Option<String>,
+    /// Whether to show fills, comments, merged ranges, hidden rows, formulas and formats as well.
+    #[default(false)]
+    details: bool,
 ) -> Result<String, ToolError> {
     let (path, bytes) = desk.read(&path, LONGEST).await?;
-    let text = desk.blocking(move |_| sheets::read_sheets(&bytes, sheet.as_deref())).await?;
-    let text = text.map_err(|why| ToolError::failed(format!("`{path}` cannot be read: {why}")))?;
-    Ok(part(&text, start))
+    let wanted = Wanted { sheet, range, start, find, details };
+    let services = Arc::clone(&desk.services);
+    let read = desk.blocking(move |_, work| {
+        let (kind, _) = kinds::identify(&path, &bytes);
+        let read = match kind.reader {
+            Reader::Sheet => readers::read_sheets(&bytes, &wanted, work),
+            _ => Err(kind.sentence(&|tool| services.offers(tool))),
+        };
+        read.map_err(|why| ToolError::failed(format!("`{path}` cannot be read: {why}")))
+    });
+    read.await?
 }
 
 /// Downloads a file from the web into `downloads`, and returns its path.
@@ -67,7 +105,7 @@ pub(super) async fn download_file(
     let name = file_name(&fetched, name.as_deref());
     let size = fetched.bytes.len();
     let kind = fetched.media_type.unwrap_or_else(|| "of an unknown kind".to_owned());
-    let stored = desk.blocking(move |folders| folders.store(&name, &fetched.bytes)).await?;
+    let stored = desk.blocking(move |folders, _| folders.store(&name, &fetched.bytes)).await?;
     let path = stored.map_err(ToolError::failed)?;
     Ok(format!("The file is `{path}` ({size} bytes, {kind})."))
 }
@@ -84,26 +122,6 @@ fn file_name(fetched: &Fetched, wanted: Option<&str>) -> String {
             format!("download-{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3])
         }
         name => name.to_owned(),
-    }
-}
-
-/// The part of a text that one call shows.
-pub(super) fn part(text: &str, start: usize) -> String {
-    let total = text.chars().count();
-    let shown: String = text.chars().skip(start).take(SHOWN).collect();
-    let end = start + shown.chars().count();
-    match (start, end) {
-        (0, end) if end == total => {
-            if shown.is_empty() {
-                "[the file is empty]".to_owned()
-            } else {
-                shown
-            }
-        }
-        (start, _) if start >= total => {
-            format!("[the text has {total} characters: there is nothing at {start}]")
-        }
-        _ => format!("{shown}\n[characters {start} to {end} of {total}: set `start` for others]"),
     }
 }
 
@@ -131,17 +149,5 @@ mod tests {
             assert!(name.starts_with("download-") && name == named(said, None), "{said:?}: {name}");
         }
         assert_eq!(named(Some(&"a".repeat(500)), None).len(), 100);
-    }
-
-    #[test]
-    fn a_long_text_is_shown_in_parts() {
-        let text = "é".repeat(SHOWN + 10);
-        assert!(
-            part(&text, 0)
-                .ends_with(&format!("[characters 0 to {SHOWN} of {}: set `start` for others]", SHOWN + 10))
-        );
-        assert!(part(&text, SHOWN).starts_with(&"é".repeat(10)));
-        assert!(part(&text, usize::MAX / 2).contains("nothing"));
-        assert_eq!((part("", 0), part("a", 0)), ("[the file is empty]".to_owned(), "a".to_owned()));
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! No path leads out of the two, whatever it is made of: `..`, an absolute path, a symbolic link. Names that
 //! begin with a dot are not seen, since they hold settings and keys. A file is looked for in the current
-//! folder first and then in the downloads; one that is in neither does not exist.
+//! folder first and then in the downloads; one that is in neither does not exist. The question's own file
+//! goes before a file of its name in the current folder, which is then known as `./name`.
 
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
@@ -23,6 +24,8 @@ pub struct Folders {
     /// `None` if there is no such folder to see.
     current: Option<Dir>,
     downloads: Dir,
+    /// The name of the question's own file among the downloads.
+    own: Option<String>,
 }
 
 /// A file in one of the two folders.
@@ -48,7 +51,14 @@ impl Folders {
     pub fn open(current: Option<&Path>, downloads: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(downloads)?;
         let current = current.map(|path| Dir::open_ambient_dir(path, ambient_authority())).transpose()?;
-        Ok(Folders { current, downloads: Dir::open_ambient_dir(downloads, ambient_authority())? })
+        Ok(Folders { current, downloads: Dir::open_ambient_dir(downloads, ambient_authority())?, own: None })
+    }
+
+    /// Sets the name of the question's own file among the downloads.
+    #[must_use]
+    pub fn own(mut self, name: Option<&str>) -> Self {
+        self.own = name.map(str::to_owned);
+        self
     }
 
     /// Finds a file: in the current folder, then in the downloads.
@@ -58,7 +68,9 @@ impl Folders {
     pub fn find(&self, name: &str) -> Result<FoundFile, FileError> {
         let path = plain(name)?;
         let below = path.strip_prefix(DOWNLOADS).ok().filter(|rest| rest.components().next().is_some());
+        let is_own = self.is_own(&path) && !name.trim().starts_with("./");
         let places = [
+            is_own.then_some((&self.downloads, path.as_path(), "downloads/")),
             self.current.as_ref().map(|dir| (dir, path.as_path(), "")),
             below.map(|rest| (&self.downloads, rest, "downloads/")),
             Some((&self.downloads, path.as_path(), "downloads/")),
@@ -76,6 +88,10 @@ impl Folders {
         Err(self.missing(name))
     }
 
+    fn is_own(&self, path: &Path) -> bool {
+        self.own.as_deref().is_some_and(|own| path == Path::new(own))
+    }
+
     /// All files, as paths with their sizes; a note behind those of a folder that has more.
     pub fn list(&self) -> Vec<String> {
         let places = [self.current.as_ref().map(|dir| (dir, "")), Some((&self.downloads, "downloads/"))];
@@ -83,6 +99,10 @@ impl Folders {
         for (dir, prefix) in places.into_iter().flatten() {
             let mut found = Vec::new();
             list_into(dir, prefix, 0, &mut found);
+            let is_own = |line: &&mut String| {
+                line.rsplit_once(" (").is_some_and(|(path, _)| self.is_own(Path::new(path)))
+            };
+            found.iter_mut().filter(is_own).for_each(|line| line.insert_str(0, "./"));
             if found.len() > MOST_LISTED {
                 found.truncate(MOST_LISTED);
                 found.push(format!("[only the first {MOST_LISTED} files of this folder are shown]"));

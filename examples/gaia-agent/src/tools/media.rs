@@ -5,7 +5,7 @@ use agentgraph_llm::{AskExt, Block, ChatRequest, Media, Message, Role, ToolError
 use serde_json::json;
 
 use super::desk::Desk;
-use super::youtube;
+use super::{kinds, youtube};
 
 /// The longest file that is sent, since it is sent within the request.
 const LONGEST: u64 = 14 << 20;
@@ -13,8 +13,8 @@ const LONGEST: u64 = 14 << 20;
 const SYSTEM: &str = "You describe media for another program. Say exactly what is seen and heard, with all names, numbers and positions \
 that the question is about. Do not guess.";
 
-/// Looks at an image and answers a question about it: what it shows, the text in it, a diagram, a chess
-/// position.
+/// Looks at an image, or at the pages of a PDF, and answers a question about it: what it shows, the text in
+/// it, a diagram, a chess position.
 #[tool]
 pub(super) async fn analyze_image(
     desk: CallContext<Desk>,
@@ -23,7 +23,8 @@ pub(super) async fn analyze_image(
     /// The question about it.
     question: String,
 ) -> Result<ToolOutput, ToolError> {
-    let block = Block::Image(file(&desk, &path, "image").await?);
+    let (media, media_type) = file(&desk, &path, &["image", "application/pdf"]).await?;
+    let block = if media_type.starts_with("image") { Block::Image(media) } else { Block::Document(media) };
     ask(&desk, block, &question).await
 }
 
@@ -37,7 +38,7 @@ pub(super) async fn understand_audio(
     #[default("Write down all that is said.".to_owned())]
     question: String,
 ) -> Result<ToolOutput, ToolError> {
-    let block = Block::Audio(file(&desk, &path, "audio").await?);
+    let block = Block::Audio(file(&desk, &path, &["audio"]).await?.0);
     ask(&desk, block, &question).await
 }
 
@@ -57,17 +58,20 @@ pub(super) async fn understand_video(
                 "only videos of YouTube have an address here; download others first",
             ));
         }
-        None => file(&desk, &video, "video").await?,
+        None => file(&desk, &video, &["video"]).await?.0,
     };
     ask(&desk, Block::Video(media), &question).await
 }
 
-async fn file(desk: &Desk, path: &str, kind: &str) -> Result<Media, ToolError> {
+async fn file(desk: &Desk, path: &str, kinds: &[&str]) -> Result<(Media, &'static str), ToolError> {
     let (path, bytes) = desk.read(path, LONGEST).await?;
-    let media_type = media_type(&path, &bytes)
-        .filter(|found| found.starts_with(kind))
-        .ok_or_else(|| ToolError::failed(format!("`{path}` is no {kind} of a known form")))?;
-    Ok(Media::bytes(media_type, bytes))
+    let media_type = kinds::media_type(&path, &bytes).unwrap_or_default();
+    if !kinds.iter().any(|kind| media_type.starts_with(kind)) {
+        let (kind, _) = kinds::identify(&path, &bytes);
+        let what = kind.sentence(&|tool| desk.services.offers(tool));
+        return Err(ToolError::failed(format!("`{path}` is no {}. {what}", kinds[0])));
+    }
+    Ok((Media::bytes(media_type, bytes), media_type))
 }
 
 async fn ask(desk: &Desk, block: Block, question: &str) -> Result<ToolOutput, ToolError> {
@@ -83,29 +87,4 @@ async fn ask(desk: &Desk, block: Block, question: &str) -> Result<ToolOutput, To
     // For the count of tokens: no model reads it.
     let paid = json!({ "model": model.info().model, "usage": response.usage });
     Ok(ToolOutput::text(text).with_artifact(paid))
-}
-
-/// The media type of a file, by its first bytes, else by its name.
-fn media_type(path: &str, bytes: &[u8]) -> Option<&'static str> {
-    let of_bytes = match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => Some("audio/wav"),
-        [b'I', b'D', b'3', ..] | [0xff, 0xfb | 0xf3 | 0xf2, ..] => Some("audio/mpeg"),
-        [b'f', b'L', b'a', b'C', ..] => Some("audio/flac"),
-        [b'O', b'g', b'g', b'S', ..] => Some("audio/ogg"),
-        _ => None,
-    };
-    of_bytes.or_else(|| match path.rsplit('.').next()?.to_lowercase().as_str() {
-        "mp3" => Some("audio/mpeg"),
-        "m4a" => Some("audio/mp4"),
-        "aac" => Some("audio/aac"),
-        "mp4" => Some("video/mp4"),
-        "mov" => Some("video/quicktime"),
-        "webm" => Some("video/webm"),
-        "mpeg" | "mpg" => Some("video/mpeg"),
-        _ => None,
-    })
 }

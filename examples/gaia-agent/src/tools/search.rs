@@ -1,4 +1,4 @@
-//! The tools that search: Wikipedia, arXiv, DuckDuckGo and Tavily.
+//! The tools that search: arXiv, DuckDuckGo and Tavily; and what they share.
 
 use agentgraph::CallContext;
 use agentgraph_llm::{ToolError, tool};
@@ -10,10 +10,7 @@ use serde_json::json;
 use super::desk::Desk;
 use super::{feed, html};
 
-/// The most characters of an article.
-const ARTICLE: usize = 20_000;
-
-fn failed(why: impl std::fmt::Display) -> ToolError {
+pub(super) fn failed(why: impl std::fmt::Display) -> ToolError {
     ToolError::failed(why)
 }
 
@@ -30,81 +27,11 @@ pub(super) fn with(url: &Url, pairs: &[(&str, &str)]) -> Url {
     url
 }
 
-fn not_empty(query: &str) -> Result<&str, ToolError> {
+pub(super) fn not_empty(query: &str) -> Result<&str, ToolError> {
     match query.trim() {
         "" => Err(ToolError::invalid_arguments("`query` is empty")),
         query => Ok(query),
     }
-}
-
-#[derive(Deserialize)]
-struct WikiAnswer<T> {
-    query: Option<T>,
-}
-
-#[derive(Deserialize)]
-struct WikiHits {
-    search: Vec<WikiHit>,
-}
-
-#[derive(Deserialize)]
-struct WikiHit {
-    title: String,
-    #[serde(default)]
-    snippet: String,
-}
-
-#[derive(Deserialize)]
-struct WikiPages {
-    pages: Vec<WikiPage>,
-}
-
-#[derive(Deserialize)]
-struct WikiPage {
-    title: String,
-    #[serde(default)]
-    extract: String,
-}
-
-/// Looks a subject up in Wikipedia: the text of the best article, and the titles of others.
-#[tool]
-pub(super) async fn wikipedia(
-    desk: CallContext<Desk>,
-    /// The subject, or the title of an article.
-    query: String,
-) -> Result<String, ToolError> {
-    let query = not_empty(&query)?;
-    let http = &desk.services.http;
-    let url = below(&desk.services.addresses.wikipedia, "w/api.php")?;
-    let search = [
-        ("action", "query"),
-        ("list", "search"),
-        ("srlimit", "5"),
-        ("format", "json"),
-        ("formatversion", "2"),
-    ];
-    let url_of_hits = with(&with(&url, &search), &[("srsearch", query)]);
-    let hits: WikiAnswer<WikiHits> = read(&http.get_text(&url_of_hits).await.map_err(failed)?)?;
-    let hits = hits.query.map(|query| query.search).unwrap_or_default();
-    let Some(best) = hits.first() else { return Ok(format!("Wikipedia has no article about `{query}`.")) };
-    let extract = [
-        ("action", "query"),
-        ("prop", "extracts"),
-        ("explaintext", "1"),
-        ("redirects", "1"),
-        ("format", "json"),
-        ("formatversion", "2"),
-    ];
-    let url = with(&with(&url, &extract), &[("titles", &best.title)]);
-    let pages: WikiAnswer<WikiPages> = read(&http.get_text(&url).await.map_err(failed)?)?;
-    let page = pages.query.and_then(|query| query.pages.into_iter().next());
-    let page = page.ok_or_else(|| failed(format!("Wikipedia does not give the article `{}`", best.title)))?;
-    let text: String = page.extract.chars().take(ARTICLE).collect();
-    let others = hits[1..].iter().map(|hit| format!("- {}: {}", hit.title, html::text(&hit.snippet)));
-    let others: Vec<_> = others.collect();
-    let more =
-        if others.is_empty() { String::new() } else { format!("\n\nOther articles:\n{}", others.join("\n")) };
-    Ok(format!("# {}\n{text}{more}", page.title))
 }
 
 /// Searches arXiv for papers: title, authors, dates and abstract of each.
@@ -193,7 +120,7 @@ pub(super) async fn tavily_search(
     Ok(if all.is_empty() { format!("For `{query}`, no page was found.") } else { all.join("\n\n") })
 }
 
-fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, ToolError> {
+pub(super) fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, ToolError> {
     serde_json::from_str(text)
         .map_err(|error| failed(format!("the service's answer has another form: {error}")))
 }

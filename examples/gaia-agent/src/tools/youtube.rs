@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::desk::Desk;
 use super::feed;
+use super::readers::view;
 use super::search::{below, with};
 
 fn failed(why: impl std::fmt::Display) -> ToolError {
@@ -48,7 +49,7 @@ struct Track {
     kind: String,
 }
 
-/// Gets the transcript of a YouTube video: what is said in it, line by line.
+/// Gets the transcript of a YouTube video: what is said in it, line by line, each with its time.
 #[tool]
 pub(super) async fn youtube_transcript(
     desk: CallContext<Desk>,
@@ -57,6 +58,11 @@ pub(super) async fn youtube_transcript(
     /// The code of the language.
     #[default("en".to_owned())]
     language: String,
+    /// The first character to show, counted from 0, for long transcripts.
+    #[default(0)]
+    start: usize,
+    /// A word or phrase: the places that have it are shown in place of the text.
+    find: Option<String>,
 ) -> Result<String, ToolError> {
     let id = video_id(&video)
         .ok_or_else(|| failed(format!("`{video}` is neither a YouTube address nor an id")))?;
@@ -85,7 +91,7 @@ pub(super) async fn youtube_transcript(
         return Err(failed("the transcript is empty"));
     }
     let language = if track.language_code.is_empty() { language } else { track.language_code.clone() };
-    Ok(format!("[transcript in {language}]\n{}", lines.join("\n")))
+    Ok(format!("[transcript in {language}]\n{}", view(&lines.join("\n"), start, find.as_deref())))
 }
 
 /// The track of the language that a person wrote, else that of a machine, else the first.

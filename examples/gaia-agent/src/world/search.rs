@@ -38,12 +38,13 @@ fn found<'w, T>(things: impl Iterator<Item = &'w T>, query: &str, text: impl Fn(
 /// `w/api.php` of MediaWiki: the search, and the text of an article.
 pub(super) async fn wikipedia(State(world): State<Arc<World>>, query: RawQuery) -> Json<Value> {
     let asked = pairs(query);
-    if let Some(title) = asked.get("titles") {
-        let page = match world.articles.get(title) {
-            Some(text) => json!({ "pageid": 1, "title": title, "extract": text }),
-            None => json!({ "title": title, "missing": true }),
-        };
-        return Json(json!({ "batchcomplete": true, "query": { "pages": [page] } }));
+    if let Some(title) = asked.get("page") {
+        return Json(match world.articles.get(title) {
+            Some(text) => json!({ "parse": { "pageid": 1, "title": title, "text": as_html(text) } }),
+            None => {
+                json!({ "error": { "code": "missingtitle", "info": "The page you specified doesn't exist." } })
+            }
+        });
     }
     let query = asked.get("srsearch").cloned().unwrap_or_default();
     let mut titles: Vec<_> = world
@@ -65,6 +66,19 @@ pub(super) async fn wikipedia(State(world): State<Arc<World>>, query: RawQuery) 
     Json(
         json!({ "batchcomplete": true, "query": { "searchinfo": { "totalhits": search.len() }, "search": search } }),
     )
+}
+
+/// The lines of an article, some of them headings, as a page.
+fn as_html(text: &str) -> String {
+    let line = |line: &str| {
+        let text = escaped(line.trim_matches(['=', '*', ' ']));
+        match line.chars().take_while(|sign| *sign == '=').count() {
+            0 if line.starts_with('*') => format!("<li>{text}</li>"),
+            0 => format!("<p>{text}</p>"),
+            level => format!("<h{level}>{text}</h{level}>"),
+        }
+    };
+    text.lines().map(line).collect()
 }
 
 /// `api/query` of arXiv: a feed of papers.

@@ -48,6 +48,24 @@ fn a_file_is_looked_for_here_and_then_in_the_downloads_and_never_made_up() {
 }
 
 #[test]
+fn the_questions_own_file_goes_before_one_of_its_name_here() {
+    let folder = Folder::new();
+    let folders = folders(&folder).own(Some("data.csv"));
+    for (name, content) in
+        [("here/data.csv", "here"), ("downloads/data.csv", "own"), ("here/other.csv", "other")]
+    {
+        folder.write(name, content);
+    }
+    folder.write("downloads/other.csv", "downloaded");
+    assert_eq!(read(&folders, "data.csv").unwrap(), "own");
+    assert_eq!(read(&folders, "downloads/data.csv").unwrap(), "own");
+    assert_eq!(read(&folders, "./data.csv").unwrap(), "here");
+    assert_eq!(read(&folders, "other.csv").unwrap(), "other");
+    let listed = folders.list();
+    assert_eq!(listed[..2], ["./data.csv (4 bytes)", "other.csv (5 bytes)"]);
+}
+
+#[test]
 fn no_name_leads_out_of_the_two_folders() {
     let folder = Folder::new();
     let folders = folders(&folder);
@@ -153,11 +171,14 @@ async fn the_tools_show_what_exists_and_explain_what_does_not() {
     // The files of other questions are not seen.
     scene.folder.write("downloads/other/hidden.txt", "x");
     let listed = call(&scene, "list_files", json!({})).await.unwrap();
-    assert_eq!(listed, "note.txt (17 bytes)\ndownloads/data.txt (1 bytes)");
+    assert_eq!(
+        listed,
+        "note.txt (17 bytes; a text: `read_file` shows its text)\ndownloads/data.txt (1 bytes; a text: `read_file` shows its text)"
+    );
     assert_eq!(call(&scene, "read_file", json!({ "path": "note.txt" })).await.unwrap(), "line one\nline two");
     assert_eq!(
         call(&scene, "read_file", json!({ "path": "note.txt", "start": 12 })).await.unwrap(),
-        "e two\n[characters 12 to 17 of 17: set `start` for others]"
+        "e two\n[characters 12 to 17: the end of the text]"
     );
     for path in ["../hidden.txt", "downloads/../other/hidden.txt", "hidden.txt", "/etc/passwd"] {
         assert!(call(&scene, "read_file", json!({ "path": path })).await.is_err(), "{path}");

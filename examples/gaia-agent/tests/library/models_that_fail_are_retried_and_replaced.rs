@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentgraph::MemorySaver;
-use agentgraph_llm::{ChatModel, Code, Error, Reply, ScriptedModel};
+use agentgraph_llm::{ChatModel, ChatRequest, Code, Error, Message, Reply, Role, ScriptedModel};
 use gaia_agent::agent::{AnswerKind, GaiaAgentBuilder, Task};
 use gaia_agent::cache::AnswerCache;
 use gaia_agent::settings::Settings;
@@ -150,4 +150,35 @@ async fn no_temperature_is_sent_if_none_is_set() {
     agent.solve("t", &Task::ask("What?")).await.unwrap();
     assert_eq!(model.requests()[0].temperature, None);
     assert_eq!(model.info().model, "scripted");
+}
+
+/// A context of three results: what is longer is refused, as providers do.
+#[tokio::test]
+async fn a_full_context_is_trimmed_and_never_fails_for_ever() {
+    let scene = Scene::new().await;
+    scene.folder.write("here/long.txt", "word ".repeat(4_000));
+    let read = || Reply::tool_call("read_file", json!({ "path": "long.txt" }));
+    let narrow = |longest: usize| {
+        ScriptedModel::from_fn(move |request: &ChatRequest| {
+            let length: usize =
+                request.messages.iter().flat_map(Message::results).map(|result| result.as_text().len()).sum();
+            let rounds = request.messages.iter().filter(|message| message.role == Role::Assistant).count();
+            match (length > longest, rounds) {
+                (true, _) => Reply::error(Error::new(Code::TooLarge, "too long")),
+                (false, 0..6) => read(),
+                (false, _) => Reply::text("FINAL ANSWER: 7"),
+            }
+        })
+    };
+    let agent = scene.builder(narrow(70_000)).checkpointer(MemorySaver::new()).build().unwrap();
+    let solution = agent.solve("t", &Task::ask("What?")).await.unwrap();
+    assert_eq!((solution.answer.as_str(), solution.kind), ("7", AnswerKind::Final));
+    // The thread keeps what the requests left out.
+    assert!(crate::support::results(&agent, "t").await.iter().all(|(text, _)| text.len() > 19_000));
+    // Not even the last result fits: the question ends, and is not asked again for ever.
+    let agent = scene.builder(ScriptedModel::from_fn(|_: &ChatRequest| {
+        Reply::error(Error::new(Code::TooLarge, "too long"))
+    }));
+    let solution = agent.build().unwrap().solve("t", &Task::ask("What?")).await.unwrap();
+    assert_eq!((solution.kind, solution.is_done), (AnswerKind::Unknown, true));
 }

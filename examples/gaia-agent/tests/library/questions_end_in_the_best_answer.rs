@@ -19,6 +19,52 @@ fn limit(rounds: u64) -> Settings {
     settings
 }
 
+fn no_reformulation(mut settings: Settings) -> Settings {
+    settings.reformulate = false;
+    settings
+}
+
+#[tokio::test]
+async fn a_message_without_the_form_is_no_final_answer() {
+    let scene = Scene::new().await;
+    let solve = async |replies: Vec<Reply>, settings: Settings| {
+        let model = ScriptedModel::new(replies);
+        let agent = scene
+            .builder(model.clone())
+            .settings(&settings)
+            .checkpointer(MemorySaver::new())
+            .build()
+            .unwrap();
+        let task = attach(&agent, Task::ask("How many?"), "birds.csv", "owl,3");
+        (agent.solve("t", &task).await.unwrap(), model.requests())
+    };
+    let look = || Reply::text("I will now look at the file.");
+    // Asked once more, with the facts of the file, it may go on with tools.
+    let read = || Reply::tool_call("read_file", json!({ "path": "birds.csv" }));
+    let (solution, requests) =
+        solve(vec![look(), read(), Reply::text("FINAL ANSWER: 3")], Settings::default()).await;
+    assert_eq!(
+        (solution.answer.as_str(), solution.kind, solution.may_be_kept()),
+        ("3", AnswerKind::Final, true)
+    );
+    let asked = requests[1].messages.last().unwrap().text();
+    assert!(
+        asked.contains("no answer in the form") && asked.contains("`downloads/birds.csv` (5 bytes)"),
+        "{asked}"
+    );
+    // Asked once only: then it is the best so far, in the form that one more call brings it into.
+    let forms = || vec![look(), Reply::text("There are three birds."), Reply::text("FINAL ANSWER: 3")];
+    let (solution, requests) = solve(forms(), Settings::default()).await;
+    assert_eq!(
+        (solution.answer.as_str(), solution.kind, solution.may_be_kept()),
+        ("3", AnswerKind::BestText, false)
+    );
+    assert_eq!((requests.len(), requests[2].tools.len()), (3, 0));
+    assert!(requests[2].messages[0].text().contains("How many?"));
+    let (solution, requests) = solve(forms(), no_reformulation(Settings::default())).await;
+    assert_eq!((solution.answer.as_str(), requests.len()), ("There are three birds", 2));
+}
+
 #[tokio::test]
 async fn the_kind_of_an_answer_says_where_it_is_from() {
     let cut = || Reply::text("It may be 9").with_stop(StopReason::MaxTokens);
@@ -32,10 +78,12 @@ async fn the_kind_of_an_answer_says_where_it_is_from() {
         (vec![calls("2 + 3"), calls("4 * 5"), calls("1")], "20", AnswerKind::BestResult),
         (vec![calls("2 + 3"), calls("1 / 0"), calls("1")], "5", AnswerKind::BestResult),
         (vec![calls("1 / 0"), calls("("), calls("1")], "unknown", AnswerKind::Unknown),
-        // An empty answer: an earlier text, else a result.
-        (vec![guess(), Reply::text("FINAL ANSWER:")], "perhaps Oslo", AnswerKind::BestText),
-        (vec![calls("6 * 7"), Reply::text("  ")], "42", AnswerKind::BestResult),
-        (vec![Reply::text("```\n```")], "unknown", AnswerKind::Unknown),
+        // An empty answer, twice: an earlier text, else a result.
+        (vec![guess(), Reply::text("FINAL ANSWER:"), Reply::text(" ")], "perhaps Oslo", AnswerKind::BestText),
+        (vec![calls("6 * 7"), Reply::text("  "), Reply::text(" ")], "42", AnswerKind::BestResult),
+        (vec![Reply::text("```\n```"), Reply::text("```\n```")], "unknown", AnswerKind::Unknown),
+        // An empty message is tried again.
+        (vec![Reply::text(""), Reply::text("FINAL ANSWER: 5")], "5", AnswerKind::Final),
         // A cut answer and a refusal are not final.
         (vec![cut()], "It may be 9", AnswerKind::BestText),
         (vec![refusal()], "I can't help with that", AnswerKind::BestText),
@@ -45,10 +93,11 @@ async fn the_kind_of_an_answer_says_where_it_is_from() {
     for (replies, answer, kind) in cases {
         let shown = format!("{replies:?}");
         let scene = Scene::new().await;
-        let agent = scene.builder(ScriptedModel::new(replies)).settings(&limit(3)).build().unwrap();
+        let agent =
+            scene.builder(ScriptedModel::new(replies)).settings(&no_reformulation(limit(3))).build().unwrap();
         let solution = agent.solve("t", &Task::ask("Where?")).await.unwrap();
         assert_eq!((solution.answer.as_str(), solution.kind), (answer, kind), "{shown}");
-        assert!(solution.is_done && solution.error.is_none());
+        assert!(solution.is_done && solution.error.is_none(), "{shown}: {:?}", solution.error);
     }
 }
 
@@ -94,9 +143,9 @@ async fn the_instructions_have_the_facts_of_the_file() {
         (Task::ask("1?"), "The question has no file."),
         (
             attach(&agent, Task::ask("2?"), "data.xlsx", "x"),
-            "`downloads/data.xlsx` (1 bytes). It is a spreadsheet: use `read_excel`.",
+            "`downloads/data.xlsx` (1 bytes). It is a spreadsheet: `read_excel` shows its cells.",
         ),
-        (attach(&agent, Task::ask("3?"), "a.WAV", "x"), "use `understand_audio`"),
+        (attach(&agent, Task::ask("3?"), "a.WAV", "x"), "`understand_audio` listens to it"),
         (Task::ask("4?").with(missing), "`lost.png`, but it could not be downloaded: 404"),
     ];
     for (at, (task, part)) in tasks.into_iter().enumerate() {

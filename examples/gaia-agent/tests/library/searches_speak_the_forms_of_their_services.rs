@@ -44,6 +44,62 @@ async fn an_article_comes_with_the_titles_of_others() {
     assert_eq!(none, "Wikipedia has no article about `zzzz`.");
 }
 
+/// The interface of MediaWiki with one article, in the forms that it documents.
+async fn encyclopedia(query: axum::extract::RawQuery) -> Response {
+    let query = query.0.unwrap_or_default();
+    let has = |part: &str| query.contains(part);
+    let page = "<h2>Medals</h2><table><tr><th>Country</th><th>Gold</th></tr><tr><td>Tornland</td><td>7</td></tr></table>\
+        <h3>Notes</h3><p>A note.</p><h2>History</h2><p>Long ago.</p>";
+    let answer = if has("srsearch=busy") {
+        json!({ "error": { "code": "maxlag", "info": "Waiting for a database server" } })
+    } else if has("list=search") {
+        json!({ "query": { "search": [{ "title": "Northern Games" }] } })
+    } else if has("prop=revisions") {
+        let at = has("rvstart=2022-12-31T23%3A59%3A59Z")
+            .then(|| json!([{ "revid": 11, "timestamp": "2022-11-05T10:00:00Z" }]));
+        json!({ "query": { "pages": [{ "title": "Northern Games", "revisions": at.unwrap_or(json!([])) }] } })
+    } else if has("oldid=11") {
+        json!({ "parse": { "title": "Northern Games", "text": page.replace('7', "5") } })
+    } else {
+        json!({ "parse": { "title": "Northern Games", "text": page } })
+    };
+    axum::Json(answer).into_response()
+}
+
+#[tokio::test]
+async fn an_article_has_its_tables_its_sections_and_its_state_on_a_day() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let routes = Router::new().route("/wikipedia/w/api.php", axum::routing::get(encyclopedia));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let scene = Scene::new().await;
+    let ask = |input: Value| {
+        let addresses = Addresses::on(&url).unwrap();
+        call_with(&scene, move |builder| builder.addresses(addresses, true), "wikipedia", input)
+    };
+    let whole = ask(json!({ "query": "games" })).await.unwrap();
+    assert!(
+        whole.contains("| Country | Gold |\n| Tornland | 7 |")
+            && whole.contains("[sections: Medals; Notes; History]"),
+        "{whole}"
+    );
+    assert!(whole.ends_with(&format!("[{url}/wikipedia/wiki/Northern_Games]")), "{whole}");
+    let section = ask(json!({ "query": "games", "section": "medals" })).await.unwrap();
+    assert!(section.contains("A note.") && !section.contains("Long ago"), "{section}");
+    let error = ask(json!({ "query": "games", "section": "Rules" })).await.unwrap_err();
+    assert!(error.contains("no section `Rules`; there are Medals; Notes; History"), "{error}");
+    let then = ask(json!({ "query": "games", "date": "2022-12-31" })).await.unwrap();
+    assert!(
+        then.contains("| Tornland | 5 |") && then.contains("?oldid=11, as of 2022-11-05T10:00:00Z]"),
+        "{then}"
+    );
+    let before = ask(json!({ "query": "games", "date": "1999-01-01" })).await.unwrap_err();
+    assert!(before.contains("did not exist at the end of 1999-01-01"), "{before}");
+    // An error of the service is no missing article.
+    let busy = ask(json!({ "query": "busy" })).await.unwrap_err();
+    assert!(busy.contains("maxlag") && busy.contains("Waiting for a database server"), "{busy}");
+}
+
 #[tokio::test]
 async fn papers_come_with_their_authors_dates_and_comments() {
     let mut world = World::new();
@@ -91,7 +147,7 @@ async fn a_transcript_has_the_lines_of_the_video() {
         call(&scene, "youtube_transcript", json!({ "video": "https://youtu.be/GaiaTea0001" })).await.unwrap();
     assert_eq!(
         lines,
-        "[transcript in en]\nWelcome to the tea house.\nRuna takes the kettle.\nIsn't that hot?\nExtremely.\nNow we wait."
+        "[transcript in en]\n[0:00] Welcome to the tea house.\n[0:02] Runa takes the kettle.\n[0:04] Isn't that hot?\n[0:06] Extremely.\n[0:08] Now we wait."
     );
     for (video, part) in [
         ("GaiaBirds01", "the video has no transcript"),
@@ -109,7 +165,7 @@ async fn media_are_seen_and_heard_and_other_files_are_refused() {
     let world = World::new();
     scene.folder.write("here/sign.png", &world.files["sign"]);
     scene.folder.write("here/message.wav", &world.files["message"]);
-    scene.folder.write("here/film.mp4", b"not really a film");
+    scene.folder.write("here/film.mp4", b"\0\0\0\x18ftypmp42");
     scene.folder.write("here/note.txt", b"text");
     let ask = |path: &str| json!({ "path": path, "question": "what?" });
     assert!(call(&scene, "analyze_image", ask("sign.png")).await.unwrap().contains("\"ROUTE 47\""));

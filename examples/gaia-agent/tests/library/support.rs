@@ -1,6 +1,8 @@
 //! A scene: a world on a server, and a folder.
 #![allow(dead_code)]
 
+use std::io::{Cursor, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,6 +16,7 @@ use gaia_agent::run::{FileSource, Plan, Run, RunBook, RunEnd, Runner};
 use gaia_agent::settings::Addresses;
 use gaia_agent::world::{World, WorldServer};
 use serde_json::Value;
+use zip::write::SimpleFileOptions;
 
 use crate::common::Folder;
 
@@ -95,6 +98,12 @@ pub fn plan() -> Plan {
     }
 }
 
+/// A file that another program wrote: see `fixtures/make_files.py`.
+pub fn fixture(name: &str) -> Vec<u8> {
+    let files = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/files");
+    std::fs::read(files.join(name)).unwrap()
+}
+
 /// Stores a file among the downloads of a task.
 pub fn attach(agent: &GaiaAgent, task: Task, name: &str, content: impl AsRef<[u8]>) -> Task {
     let folder = agent.downloads_of(&task.question.task_id);
@@ -157,4 +166,20 @@ impl Clock for TestClock {
         self.0.lock().unwrap().push(wait);
         tokio::task::yield_now().await;
     }
+}
+
+/// The archive with one of its files changed.
+pub fn changed(book: &[u8], name: &str, change: impl Fn(String) -> String) -> Vec<u8> {
+    let mut old = zip::ZipArchive::new(Cursor::new(book)).unwrap();
+    let mut new = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for at in 0..old.len() {
+        let mut file = old.by_index(at).unwrap();
+        let path = file.name().unwrap().into_owned();
+        let mut content = String::new();
+        file.read_to_string(&mut content).unwrap();
+        let content = if path == name { change(content) } else { content };
+        new.start_file(path, SimpleFileOptions::default()).unwrap();
+        new.write_all(content.as_bytes()).unwrap();
+    }
+    new.finish().unwrap().into_inner()
 }

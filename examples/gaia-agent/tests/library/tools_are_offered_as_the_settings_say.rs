@@ -19,6 +19,8 @@ async fn a_tool_without_its_key_is_not_offered() {
         bare,
         [
             "duckduckgo_search",
+            "visit_page",
+            "archive_page",
             "wikipedia",
             "youtube_transcript",
             "arxiv_search",
@@ -43,7 +45,7 @@ async fn each_tool_has_a_description_and_typed_arguments_with_descriptions() {
     let agent = scene.builder(model.clone()).python(scene.python()).build().unwrap();
     agent.solve("t", &Task::ask("What?")).await.unwrap();
     let tools = &model.requests()[0].tools;
-    assert_eq!(tools.len(), 15);
+    assert_eq!(tools.len(), 17);
     for tool in tools {
         assert!(tool.description.len() > 30, "{}", tool.name);
         assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
@@ -65,7 +67,7 @@ async fn wrong_arguments_run_nothing_and_are_explained() {
     let scene = Scene::new().await;
     let hostile: [Value; 7] = [
         json!({}),
-        json!({ "path": 7, "query": 7, "expression": 7, "url": 7, "code": 7, "video": 7, "question": 7 }),
+        json!({ "path": 7, "query": 7, "expression": 7, "url": 7, "code": 7, "video": 7, "question": 7, "date": 7 }),
         json!({ "path": null, "query": null, "expression": null, "url": null, "code": null, "video": null }),
         json!({ "path": ["a"], "query": { "a": 1 }, "expression": [], "url": {}, "code": [], "video": {} }),
         json!({ "desk": {}, "solving": {} }),

@@ -21,6 +21,7 @@ fn every_test_that_the_readme_names_exists_and_is_a_test() {
             "tests/program",
             "src",
             "src/tools",
+            "src/tools/readers",
             "src/cache",
             "src/agent",
             "src/net",

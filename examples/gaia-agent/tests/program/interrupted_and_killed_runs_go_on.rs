@@ -70,6 +70,11 @@ fn an_interrupt_lets_what_is_under_way_end_and_the_next_run_goes_on() {
     let first = running.line();
     assert!(first.starts_with("pencils"), "{first}");
     running.signal("INT");
+    let rest: Vec<_> = std::iter::from_fn(|| Some(running.line()).filter(|line| !line.is_empty())).collect();
+    assert!(
+        rest.iter().all(|line| !line.contains("stopped")),
+        "no line for each question that is left: {rest:?}"
+    );
     let code = running.wait();
     let again = run(&folder, &["run", "--no-cache", "--concurrency", "1"]).good();
     assert!(again.out().contains("19 of 20 answers are right."), "{}", again.out());

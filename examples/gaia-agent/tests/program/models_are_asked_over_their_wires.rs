@@ -36,6 +36,10 @@ fn start() -> (String, Seen) {
 async fn answer(State(seen): State<Seen>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let key = headers["authorization"].to_str().unwrap().to_owned();
     seen.lock().unwrap().push((key, body.clone()));
+    if body["model"] == "locked" {
+        let error = json!({ "message": "Incorrect API key provided", "code": "invalid_api_key" });
+        return (StatusCode::UNAUTHORIZED, Json(json!({ "error": error }))).into_response();
+    }
     if body["model"] == "gpt-4o" {
         return match body.get("temperature") {
             Some(_) => {
@@ -97,7 +101,7 @@ fn the_fallback_answers_with_a_tool_and_its_tokens_have_a_price() {
     assert_eq!(asked, [first, bare.clone(), fallback.clone(), bare, fallback]);
     assert!(seen.iter().all(|(key, _)| key == "Bearer sk-of-the-test"));
     let tools = seen[0].1["tools"].as_array().unwrap();
-    assert_eq!(tools.len(), 9, "those without a key and Python are not offered");
+    assert_eq!(tools.len(), 11, "those without a key and Python are not offered");
 
     let report = run(&folder, &["report"]).good().out();
     assert!(report.contains("tokens           2000000 in, 20000 out"), "{report}");
@@ -106,4 +110,21 @@ fn the_fallback_answers_with_a_tool_and_its_tokens_have_a_price() {
     assert!(shown.contains("CALL c1 calculator") && shown.contains("gpt-4o-mini"), "{shown}");
     let cache = run(&folder, &["cache", "show"]).good().out();
     assert!(!cache.contains("437"), "answers of the fallback are not kept: {cache}");
+}
+
+#[test]
+fn a_refused_key_is_said_in_words_of_the_program() {
+    let folder = Folder::new();
+    let (url, _) = start();
+    let args = ["ask", "What?", "--max-retries", "0", "--fallback", "none", "--model", "openai-chat:locked"];
+    let mut command = program(&folder, &args);
+    command.env("OPENAI_API_KEY", "sk-of-the-test").env("OPENAI_BASE_URL", &url);
+    let ran = finish(command);
+    assert_eq!(ran.code(), Some(1));
+    assert!(
+        ran.err().contains("check OPENAI_API_KEY in the environment or in `.env`")
+            && !ran.err().contains("api_key("),
+        "{}",
+        ran.err()
+    );
 }

@@ -1,6 +1,7 @@
 //! `run` on a fresh machine, without a key: it answers the embedded questions and scores itself.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use crate::common::Folder;
 use crate::shell::run;
@@ -81,5 +82,41 @@ fn a_file_of_questions_has_its_files_beside_it_and_its_own_answers() {
         score.contains("right  b                        2")
             && score.contains("3 of 3 answers are right (100.0 %)."),
         "{score}"
+    );
+}
+
+/// The data set as the benchmark has it: Parquet by pyarrow, with its levels as text, or JSON lines.
+#[test]
+fn the_data_set_is_read_in_both_of_its_forms_and_the_answers_are_exported() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/files");
+    let path = |name: &str| files.join(name).to_str().unwrap().to_owned();
+    for name in ["metadata.parquet", "metadata.jsonl"] {
+        let folder = Folder::new();
+        let export = folder.file("answers.jsonl");
+        let args = ["run", "--questions", &path(name), "--level", "1", "--export", export.to_str().unwrap()];
+        let ran = run(&folder, &args);
+        assert!(ran.out().contains("0 of 1 answers are right."), "{name}: {} {}", ran.out(), ran.err());
+        let lines = std::fs::read_to_string(&export).unwrap();
+        let line: serde_json::Value = serde_json::from_str(lines.trim()).unwrap();
+        assert_eq!((&line["task_id"], &line["model_answer"]), (&"q-1".into(), &"unknown".into()));
+        assert!(line["reasoning_trace"].as_str().unwrap().contains("No answer was found"), "{line}");
+        assert!(folder.file("data/downloads/q-1/birds.csv").exists(), "the file beside the questions");
+    }
+    // Where the truth is hidden, nothing is said about right and wrong.
+    let folder = Folder::new();
+    let ran = run(&folder, &["run", "--questions", &path("hidden.parquet")]);
+    let report = run(&folder, &["report"]).out();
+    for text in [ran.out(), report] {
+        assert!(text.contains("q-2") && !text.contains("right") && !text.contains("wrong"), "{text}");
+    }
+    let score = run(&folder, &["score"]);
+    assert!(score.code() == Some(1) && score.err().contains("are not known here"), "{}", score.err());
+    let wrong = run(&folder, &["run", "--questions", &path("gifts.docx")]);
+    assert!(
+        wrong
+            .err()
+            .contains("gifts.docx: it is neither Parquet nor a text with JSON; the file is a Word document"),
+        "{}",
+        wrong.err()
     );
 }
