@@ -1,8 +1,8 @@
 //! Authorization at an MCP server with OAuth 2.1: who the program is, how a person is asked, and where tokens
 //! are kept.
 //!
-//! Discovery, registration, PKCE and the token requests are `rmcp`'s. This module must not show a token: not in
-//! an error, in a `Debug` text or in a log.
+//! Discovery, registration, PKCE and the token requests are `rmcp`'s. This module must not show a token: not
+//! in an error, in a `Debug` text or in a log.
 
 mod authorization;
 mod http;
@@ -71,9 +71,9 @@ pub trait McpTokenStore: Send + Sync {
 /// The server names its authorization server when it refuses a request. The program identifies itself by a
 /// [`client_id`](McpOAuth::client_id), by the address of its
 /// [metadata](McpOAuth::client_metadata_url) if the authorization server takes one, or it registers itself. A
-/// token is renewed shortly before its end and when it is refused. When that fails, or when a tool needs a scope
-/// that was not granted, the person is asked again, and the request is sent again; the limits of time do not run
-/// meanwhile.
+/// token is renewed shortly before its end and when it is refused. When that fails, or when a tool needs a
+/// scope that was not granted, the person is asked again, and the request is sent again; the limits of time
+/// do not run meanwhile.
 ///
 /// An [`http_client`](crate::mcp::McpClientBuilder::http_client) of your own sends these requests, too. It
 /// should follow no redirects: codes and tokens would reach the other host before its answer is refused.
@@ -127,8 +127,8 @@ impl McpOAuth {
         }
     }
 
-    /// Asks a person on this machine: `open` opens an address in a browser, or shows it. The browser comes back
-    /// to `http://127.0.0.1:PORT/callback`, where this library listens for five minutes.
+    /// Asks a person on this machine: `open` opens an address in a browser, or shows it. The browser comes
+    /// back to `http://127.0.0.1:PORT/callback`, where this library listens for five minutes.
     pub fn in_browser(open: impl Fn(&str) -> Result<()> + Send + Sync + 'static) -> Self {
         McpOAuth::new(Grant::Browser { port: 0, open: Arc::new(open) })
     }

@@ -80,7 +80,8 @@ impl Authorization {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Gets a token that the server asks for by a header `WWW-Authenticate`; the request may then be sent again.
+    /// Gets a token that the server asks for by a header `WWW-Authenticate`; the request may then be sent
+    /// again.
     /// Requests that fail at the same time cause one authorization: `count` is that from before the request.
     pub(in crate::mcp) async fn answer(&self, challenge: &str, count: u64, server: &Server) -> Result<()> {
         let _asking = self.asking.lock().await;
