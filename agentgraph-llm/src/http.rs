@@ -25,7 +25,7 @@
 //! }
 //!
 //! /// The `stream` of its `ChatModel`. `A` reads the events of the server.
-//! async fn stream<A: PartialAnswer>(endpoint: &Endpoint, request: ChatRequest) -> Result<ChatStream> {
+//! async fn stream<A: PartialAnswer>(endpoint: &Arc<Endpoint>, request: ChatRequest) -> Result<ChatStream> {
 //!     let body = json!({ "say": request.messages.last().map(|message| message.text()) }).to_string();
 //!     let info = ModelInfo::new("house", "one");
 //!     let call = Call { url: endpoint.url("talk"), body, info, request };
