@@ -129,10 +129,10 @@ impl Gatherer<'_> {
     /// Nothing is proposed, and the person is told why. An open question stays open.
     fn left_over(&self, words: String) -> NextStep {
         let missing = wire::texts(&self.facts.situation_field("pending")["missing"]);
-        NextStep::Call(vec![(
-            "set_missing_params",
-            json!({ "missing_params": missing, "not_understood": words }),
-        )])
+        let asks =
+            [("missing_params".to_owned(), json!(missing)), ("not_understood".to_owned(), json!(words))];
+        let asks = asks.into_iter().chain(self.further()).collect();
+        NextStep::Call(vec![("set_missing_params", Value::Object(asks))])
     }
 
     fn draft(&self) -> Option<Draft> {
@@ -201,13 +201,9 @@ impl Gatherer<'_> {
         if let Some(step) = self.question(clause)? {
             return Ok(step);
         }
-        let act = match clause.act() {
-            "weights" => "update",
-            "mode" => "balance",
-            act => act,
-        };
+        let act = if clause.act() == "mode" { "balance" } else { clause.act() };
         let Some(action) = action_of(act) else {
-            return Ok(self.left_over(speech::no_answer(&self.facts.message)));
+            return Ok(self.left_over(speech::no_answer(&clause.source)));
         };
         let (params, missing) = match act {
             "create" if clause.slot("json").is_some() => self.of_json(clause)?,

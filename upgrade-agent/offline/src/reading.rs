@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use crate::grammar::{self, Form};
+use crate::grammar::{self, Form, Group};
 use crate::matcher::{Bindings, Filler, Matcher};
 use crate::slots::{Known, Scene, ends_sentence, is_joiner};
 use crate::token::{LONGEST, Token, tokens};
@@ -195,6 +195,29 @@ fn prefer_answers(all: Vec<Reading>) -> Vec<Reading> {
     if kept.is_empty() { rest } else { kept }
 }
 
+/// Whether each slot of which this form takes one value has no other one beside it, which would go unheard.
+pub(crate) fn one_value_each(form: &Form, slots: &[Slot]) -> bool {
+    const SEVERAL: &[&str] = &[
+        "add_tags",
+        "remove_tags",
+        "include",
+        "include_group_type",
+        "include_group",
+        "uninclude",
+        "exclude",
+        "exclude_group_type",
+        "exclude_group",
+        "unexclude",
+    ];
+    if form.group == Group::Questions {
+        return true;
+    }
+    let takes_one = |slot: &Slot| !slot.name.starts_with("step") && !SEVERAL.contains(&slot.name);
+    slots.iter().enumerate().filter(|(_, slot)| takes_one(slot)).all(|(at, slot)| {
+        slots[..at].iter().all(|earlier| earlier.name != slot.name || earlier.value == slot.value)
+    })
+}
+
 struct Chart<'m> {
     matcher: &'m Matcher<'m>,
     asked: &'static str,
@@ -228,6 +251,10 @@ impl Chart<'_> {
         let stands = |form: &Form| may_begin && form.may_stand(is_first, self.asked);
         for (form, node) in grammar.forms.iter().filter(|(form, _)| stands(form)) {
             for (end, bound) in self.matcher.ways(node, at) {
+                // A shorter way leaves the second value over, so that it is named.
+                if !one_value_each(form, &self.slots(&bound)) {
+                    continue;
+                }
                 self.add(2 * end + 1, origin, Piece::Clause(form, bound), (left, clauses + 1));
             }
         }
@@ -341,12 +368,16 @@ impl Chart<'_> {
     }
 
     fn clause(&self, form: &'static Form, bound: &Bindings, start: usize, end: usize) -> Clause {
-        let scene = &self.matcher.scene;
+        Clause { form, slots: self.slots(bound), source: self.matcher.scene.source(start, end).to_owned() }
+    }
+
+    fn slots(&self, bound: &Bindings) -> Vec<Slot> {
         let slot = |(name, filler)| match filler {
-            Filler::Tokens(from, to) => Slot { name, value: scene.text(from, to).to_owned(), said: true },
+            Filler::Tokens(from, to) => {
+                Slot { name, value: self.matcher.scene.text(from, to).to_owned(), said: true }
+            }
             Filler::Value(value) => Slot { name, value: value.to_owned(), said: false },
         };
-        let slots = bound.all().into_iter().map(slot).collect();
-        Clause { form, slots, source: scene.source(start, end).to_owned() }
+        bound.all().into_iter().map(slot).collect()
     }
 }

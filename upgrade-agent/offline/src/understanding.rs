@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::facts::Facts;
-use crate::reading::{Clause, Reading, Slot, read};
+use crate::reading::{Clause, Reading, Slot, one_value_each, read};
 use crate::slots::Known;
 use crate::wire;
 
@@ -109,13 +109,16 @@ fn merge_updates(clauses: &mut Vec<Clause>) {
             .iter()
             .all(|slot| slot.name != "experiment" || (slot.value == "that" && !slot.said));
         if clauses[at].act() == "update" && clauses[at - 1].act() == "update" && again {
-            let next = clauses.remove(at);
-            let (before, slots) = (&mut clauses[at - 1], next.slots);
-            before.slots.extend(slots.into_iter().filter(|slot| slot.name != "experiment"));
-            before.source = format!("{}, {}", before.source, next.source);
-        } else {
-            at += 1;
+            let own = clauses[at].slots.iter().filter(|slot| slot.name != "experiment");
+            let slots: Vec<Slot> = clauses[at - 1].slots.iter().chain(own).cloned().collect();
+            if one_value_each(clauses[at].form, &slots) {
+                let source = format!("{}, {}", clauses[at - 1].source, clauses[at].source);
+                clauses.remove(at);
+                clauses[at - 1] = Clause { slots, source, ..clauses[at - 1].clone() };
+                continue;
+            }
         }
+        at += 1;
     }
 }
 

@@ -162,7 +162,8 @@ const ORDERS: &[&str] = &[
     "create experiment Bar in assign-prog at SelectSection / absolute_value_plot_equality, 50/50, for everybody",
 ];
 
-/// Words that have no use in any order, as a name, a value or a filler.
+/// Words that have no use in any order, as a name, a value or a filler, and that are no keyword with a typing
+/// error.
 const STRANGE: &[&str] = &[
     "bananas",
     "winter",
@@ -175,7 +176,6 @@ const STRANGE: &[&str] = &[
     "backwards",
     "zebra",
     "budget",
-    "teacher",
     "colour",
     "velvet",
     "2031-05-09",
@@ -207,7 +207,6 @@ const STRANGE: &[&str] = &[
     "http://example.org",
     "#77",
     "wednesday",
-    "lunch",
     "grandmother",
     "halfway",
     "encrypted",
@@ -267,7 +266,11 @@ proptest! {
         let turn = runtime.block_on(desk.last(&thread, &text));
         let state = runtime.block_on(desk.agent.conversation(&thread)).unwrap().unwrap();
         prop_assert!(state.execution_log.is_empty(), "{:?} was done: {}", text, turn.reply);
-        prop_assert!(!turn.asks_for_a_yes(), "{:?} brought {}", text, turn.reply);
+        // Heard as one more tag, which is any word, or as an order of its own ("and export bananas"), which is
+        // named and waits. The reply shows all of it.
+        let may_be_heard = order.starts_with("tag ") || turn.reply.contains("After this you asked for:");
+        let is_heard = may_be_heard && words.iter().all(|word| turn.reply.contains(&named(word)));
+        prop_assert!(is_heard || !turn.asks_for_a_yes(), "{:?} brought {}", text, turn.reply);
         let is_told = words.iter().any(|word| turn.reply.contains(&named(word)))
             || REFUSALS.iter().any(|known| turn.reply.contains(known));
         prop_assert!(is_told, "{:?} brought {}", text, turn.reply);
