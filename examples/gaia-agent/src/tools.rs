@@ -92,7 +92,7 @@ pub fn offered(services: &Services) -> Vec<Arc<dyn Tool>> {
     all.into_iter().filter(|tool| services.offers(&tool.spec().name)).collect()
 }
 
-/// What a file is by its name, and the tools of these services for it, as a sentence.
+/// A sentence about a file: its kind, judged by its name, and the tools for it that these services offer.
 pub(crate) fn about_file(name: &str, services: &Services) -> String {
     match kinds::by_name(name) {
         Some(kind) => kind.sentence(&|tool| services.offers(tool)),

@@ -1,5 +1,5 @@
-//! The kinds of files: one table, from which the instructions, `list_files`, `read_file` and the tools for
-//! media take what a file is and which tool is for it.
+//! The kinds of files, in one table. The instructions, `list_files`, `read_file` and the tools for media all
+//! use it, so they name the same kind and the same tool for a file.
 //!
 //! The content decides; the name counts only where the content has no mark, as that of a text.
 

@@ -1,8 +1,8 @@
-//! [`Work`]: blocking work that ends soon after nobody waits for its result any more, and that unpacks a
-//! bounded number of bytes.
+//! [`Work`]: work on a blocking thread. It ends soon after its caller was dropped, such as by a timeout, and
+//! unpacks a bounded number of bytes.
 //!
-//! A thread cannot be stopped from outside. So every loop of a reader asks [`check`](Work::check), and
-//! libraries read through [`reader`](Work::reader), which fails from then on.
+//! A thread cannot be stopped from outside. So every loop of a reader calls [`check`](Work::check), and
+//! libraries read through [`reader`](Work::reader): both fail once the caller is gone.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -42,7 +42,8 @@ impl Work {
         Waiting(Arc::clone(&self.is_over))
     }
 
-    /// An error once nobody waits.
+    /// # Errors
+    /// If the caller was dropped.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.is_over.load(Ordering::Relaxed) { Err("it took too long".to_owned()) } else { Ok(()) }
     }

@@ -152,7 +152,8 @@ async fn no_temperature_is_sent_if_none_is_set() {
     assert_eq!(model.info().model, "scripted");
 }
 
-/// A context of three results: what is longer is refused, as providers do.
+/// The model refuses a conversation with more than three long results, as a provider does whose context is
+/// full.
 #[tokio::test]
 async fn a_full_context_is_trimmed_and_never_fails_for_ever() {
     let scene = Scene::new().await;
