@@ -266,8 +266,8 @@ proptest! {
         let turn = runtime.block_on(desk.last(&thread, &text));
         let state = runtime.block_on(desk.agent.conversation(&thread)).unwrap().unwrap();
         prop_assert!(state.execution_log.is_empty(), "{:?} was done: {}", text, turn.reply);
-        // Heard as one more tag, which is any word, or as an order of its own ("and export bananas"), which is
-        // named and waits. The reply shows all of it.
+        // Heard as one more tag, which is any word, or as an order of its own ("and export bananas"), which
+        // is named and waits. The reply shows all of it.
         let may_be_heard = order.starts_with("tag ") || turn.reply.contains("After this you asked for:");
         let is_heard = may_be_heard && words.iter().all(|word| turn.reply.contains(&named(word)));
         prop_assert!(is_heard || !turn.asks_for_a_yes(), "{:?} brought {}", text, turn.reply);
