@@ -1,8 +1,10 @@
 //! Attempts of a task: the calls of its node, under its policies.
 
+mod elsewhere;
 mod panic;
 mod span;
 
+use elsewhere::attempt_elsewhere;
 pub(crate) use panic::{CatchPanic, guarded};
 pub(crate) use span::{attempt_span, in_agent_span, invoke_in_span, record_attempt};
 
@@ -73,9 +75,9 @@ pub(crate) async fn attempt_once(
     traced: bool,
 ) -> EndedAttempt {
     let result = if traced {
-        Box::pin(attempt_in_span(node, call, attempt, policies.timeouts)).await
+        Box::pin(attempt_in_span(node, call, attempt, policies)).await
     } else {
-        one_attempt(node, call, attempt, policies.timeouts).await
+        one_attempt(node, call, attempt, policies).await
     };
     let task = call.task();
     let shared = task.shared;
@@ -107,10 +109,10 @@ async fn attempt_in_span(
     node: &Arc<dyn AnyNode>,
     call: &NodeCall<AnyState>,
     attempt: u32,
-    timeouts: Timeouts,
+    policies: &Policies,
 ) -> NodeResult<AnyState> {
     let span = attempt_span(attempt);
-    let result = one_attempt(node, call, attempt, timeouts).instrument(span.clone()).await;
+    let result = one_attempt(node, call, attempt, policies).instrument(span.clone()).await;
     let task = call.task();
     let request = TaskRequest { attempt, ..task.request };
     let result = make_edits(task.shared, request, result);
@@ -122,17 +124,27 @@ async fn one_attempt(
     node: &Arc<dyn AnyNode>,
     call: &NodeCall<AnyState>,
     attempt: u32,
-    timeouts: Timeouts,
+    policies: &Policies,
 ) -> NodeResult<AnyState> {
     let mut task = call.task();
     task.request.attempt = attempt;
-    let run = CatchPanic::new(|| invoke(&**node, &task));
-    match timeouts {
+    let shared = task.shared;
+    let _place = match &policies.limit {
+        None => None,
+        Some(limit) => limit.enter(&*shared.services).await,
+    };
+    let run = match policies.elsewhere {
+        None => CatchPanic::new(|| invoke(&**node, &task)),
+        Some(place) => {
+            CatchPanic::of(Box::pin(attempt_elsewhere(place, Arc::clone(node), NodeCall::of(&task))))
+        }
+    };
+    match policies.timeouts {
         Timeouts { run: None, idle: None } => run.await,
         limited => {
-            let shared = task.shared;
-            within(limited, (task.request.step, task.request.index), &shared.beats, &*shared.services, run)
-                .await
+            let stops = policies.elsewhere.is_none();
+            let at = (task.request.step, task.request.index);
+            within(limited, stops, at, &shared.beats, &*shared.services, run).await
         }
     }
 }

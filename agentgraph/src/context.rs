@@ -52,7 +52,7 @@ use self::host::Host;
 use crate::context::edits::{Desk, Edits, NodeValue};
 use crate::error::{BoxError, caused_by};
 use crate::graph::overlay::Overlay;
-use crate::policy::Heartbeats;
+use crate::policy::{Heartbeats, SlowPolls};
 use crate::session::{SessionKind, Sessions};
 use crate::words::{DurableStepRef, EditError, GraphEdit, InterruptKey, StepEvent};
 use agentgraph_checkpoint::Store;
@@ -94,6 +94,8 @@ pub(crate) struct GraphShared {
     pub(crate) store: Option<Arc<dyn Store>>,
     /// The name of the agent that it is, for the spans of its runs.
     pub(crate) agent: Option<Arc<str>>,
+    /// Those of its runs and of its nodes.
+    pub(crate) slow_polls: Arc<SlowPolls>,
 }
 
 /// The data shared by the tasks of one run. One field per part, each with its own lock where it changes, so
@@ -238,6 +240,9 @@ pub(crate) trait Sink: Send + Sync {
 
     /// Adds an event of a durable step, room or not.
     fn step(&self, request: TaskRequest, step: DurableStepRef, event: StepEvent);
+
+    /// Adds that a task that had to wait has started, room or not.
+    fn task_started(&self, request: TaskRequest, input: Option<serde_json::Value>);
 
     /// Adds that an attempt other than the first has started, room or not.
     fn attempt_started(&self, request: TaskRequest);

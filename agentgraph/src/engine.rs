@@ -51,7 +51,7 @@ pub(crate) mod unknown_fields;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::context::{RunShared, TaskOrigin, TaskRequest};
+use crate::context::{GraphShared, RunShared, TaskOrigin, TaskRequest};
 use crate::engine::actors::Actors;
 use crate::engine::buffers::Buffers;
 use crate::engine::driver::Driver;
@@ -210,6 +210,11 @@ impl Loop {
             self.announce_values();
             self.announce_checkpoint(source);
         }
+    }
+
+    /// What all runs of its graph share.
+    pub(crate) fn graph_shared(&self) -> &Arc<GraphShared> {
+        &self.runtime.shared.graph
     }
 
     /// [`announce_start`](Self::announce_start) before the first commit of a branch, which shows itself.

@@ -35,7 +35,7 @@ use crate::erased::{AnyNode, ErasedNode, NodeFuture, NodeResult, Started};
 use crate::error::BoxError;
 use crate::failure::KeptError;
 use crate::node::inner::AnyGraph;
-use crate::policy::{OnEnd, Policies, RetryPolicy};
+use crate::policy::{Elsewhere, Limit, OnEnd, Policies, RetryPolicy};
 use crate::state::State;
 use crate::typed::AnyState;
 use crate::typed::node::{AnyCall, TypedNode};
@@ -125,6 +125,61 @@ pub trait IntoNode<S: State, M>: Sized {
     fn idle_timeout(self, limit: Duration) -> Node<S> {
         let mut node = self.into_node();
         node.settings.policies.timeouts.idle = Some(limit);
+        node
+    }
+
+    /// Runs the node on a thread that it may block: for code that reads files, calls a library that waits, or
+    /// computes for long and would hold up everything else that its thread polls. By default a thread of
+    /// tokio's pool for blocking code. See
+    /// [`Services::spawn_blocking`](crate::checkpoint::Services::spawn_blocking).
+    ///
+    /// A timeout ends the attempt for its run, but its code goes on up to its next `.await`; what it returns
+    /// is dropped. See [`Timeout::unstopped`](crate::Timeout::unstopped).
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Met { #[reduce(append)] names: Vec<String> }
+    /// use std::sync::{Arc, Barrier};
+    ///
+    /// /// Blocks its thread until the other one is here, too.
+    /// async fn meet(ctx: Ctx, barrier: Dep<Arc<Barrier>>) -> MetUpdate {
+    ///     barrier.wait();
+    ///     Met::update().names([ctx.node()])
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new()
+    ///     .node("one", meet.blocking())
+    ///     .node("other", meet.blocking())
+    ///     .edge(START, "one")
+    ///     .edge(START, "other")
+    ///     .dep(Arc::new(Barrier::new(2)))
+    ///     .compile()?;
+    /// assert_eq!(graph.invoke(Met::update()).finish().await?.names, ["one", "other"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn blocking(self) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.policies.elsewhere = Some(Elsewhere::Blocking);
+        node
+    }
+
+    /// Runs the node as a task of the runtime, on any of its threads: for several nodes that compute at once,
+    /// for some milliseconds between two `.await`s. Timeouts are as with [`blocking`](IntoNode::blocking).
+    fn spawned(self) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.policies.elsewhere = Some(Elsewhere::Spawned);
+        node
+    }
+
+    /// Holds back attempts of the node while too many of the nodes with this [`Limit`] run. A node has one
+    /// limit: a further one replaces it.
+    fn limit(self, limit: &Limit) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.policies.limit = Some(limit.clone());
         node
     }
 
@@ -316,6 +371,20 @@ pub(crate) struct NodeSettings {
     pub(crate) keeps: Vec<KeptError>,
     /// The graph, if the node is a subgraph.
     pub(crate) graph: Option<Arc<dyn AnyGraph>>,
+}
+
+impl NodeSettings {
+    /// The setting that a graph as a node cannot have. It would hold a place of the limit that its own nodes
+    /// may wait for; and on a thread of its own, its depth would be bounded by that thread's stack.
+    pub(crate) fn not_for_a_graph(&self) -> Option<&'static str> {
+        self.graph.as_ref()?;
+        match (self.policies.elsewhere, &self.policies.limit) {
+            (Some(Elsewhere::Blocking), _) => Some("`.blocking()`"),
+            (Some(Elsewhere::Spawned), _) => Some("`.spawned()`"),
+            (None, Some(_)) => Some("`.limit(..)`"),
+            (None, None) => None,
+        }
+    }
 }
 
 impl<S: State> Node<S> {

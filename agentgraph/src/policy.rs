@@ -1,16 +1,22 @@
-//! Policies for slow and failing nodes: timeouts and retries.
+//! Policies for slow and failing nodes: timeouts, retries and limits.
 //!
 //! Every attempt is a new call of the node with the same snapshot. A node that waits for an answer has not
 //! failed: no further attempt starts while an interrupt of its task is open.
 
+mod limit;
 mod on_end;
+mod places;
 mod retry;
 mod siblings;
+mod slow_polls;
 mod timeout;
 
+pub use limit::Limit;
 pub use on_end::OnEnd;
+pub(crate) use places::{Places, take_place};
 pub use retry::RetryPolicy;
 pub use siblings::Siblings;
+pub(crate) use slow_polls::SlowPolls;
 pub(crate) use timeout::{Heartbeats, in_time, within};
 pub use timeout::{Timeout, TimeoutKind};
 
@@ -22,11 +28,26 @@ pub(crate) struct Policies {
     /// The first policy that retries an error decides.
     pub(crate) retry: Vec<RetryPolicy>,
     pub(crate) timeouts: Timeouts,
+    /// Holds back attempts while too many run.
+    pub(crate) limit: Option<Limit>,
+    /// Where attempts run; `None`: the run polls them.
+    pub(crate) elsewhere: Option<Elsewhere>,
+}
+
+/// Where the attempts of a node run, if its run does not poll them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elsewhere {
+    /// On any thread of the runtime.
+    Spawned,
+    /// On a thread that they may block.
+    Blocking,
 }
 
 impl Policies {
     pub(crate) fn is_empty(&self) -> bool {
-        self.retry.is_empty() && self.timeouts.run.is_none() && self.timeouts.idle.is_none()
+        let Policies { retry, timeouts, limit, elsewhere } = self;
+        let Timeouts { run, idle } = timeouts;
+        retry.is_empty() && run.is_none() && idle.is_none() && limit.is_none() && elsewhere.is_none()
     }
 
     /// The policies of one task: its own limits override those of its node.
@@ -45,6 +66,8 @@ impl Policies {
         }
         self.timeouts.run = self.timeouts.run.or(defaults.timeouts.run);
         self.timeouts.idle = self.timeouts.idle.or(defaults.timeouts.idle);
+        self.limit = self.limit.or_else(|| defaults.limit.clone());
+        self.elsewhere = self.elsewhere.or(defaults.elsewhere);
         self
     }
 }

@@ -1,26 +1,55 @@
-//! The services a run takes from outside besides its tasks: time and randomness.
+//! The services a run takes from outside besides its tasks: time, randomness and threads.
 //!
 //! They know nothing of states or graphs, so one object serves a run and everything in it.
 
 use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
 use std::hash::BuildHasher;
+use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+
+use tokio::time::Instant;
 
 use crate::id::RunId;
 
-/// Time and randomness for runs. A test passes its own with `CompiledGraph::services`, so that every run
-/// repeats exactly.
+/// Time, randomness and threads for runs. A test passes its own with `CompiledGraph::services`, so that every
+/// run repeats exactly.
 #[async_trait]
 pub trait Services: Send + Sync + 'static {
     /// The wall clock; checkpoints carry it.
     fn now(&self) -> SystemTime;
 
+    /// The time since some fixed moment, by a clock that is never set; time limits are measured with it. By
+    /// default the wall clock. It agrees with [`sleep`](Self::sleep): a sleep ends when this has grown by its
+    /// duration.
+    fn elapsed(&self) -> Duration {
+        self.now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
     /// Waits; retry backoff and node timeouts use it.
     async fn sleep(&self, duration: Duration);
+
+    /// Polls `work` to its end beside its caller, on any thread; for nodes that are
+    /// `spawned`. By default a task of tokio.
+    ///
+    /// # Panics
+    /// The default panics outside a tokio runtime.
+    fn spawn(&self, work: BoxFuture<'static, ()>) {
+        tokio::spawn(work);
+    }
+
+    /// Runs `work` on a thread that it may block, for nodes that are `blocking`. By default one of tokio's
+    /// pool for blocking code, which has 512 threads unless the runtime was built with another number.
+    ///
+    /// # Panics
+    /// The default panics outside a tokio runtime.
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        tokio::task::spawn_blocking(work);
+    }
 
     /// A random number; backoff jitter and run ids use it.
     fn random(&self) -> u64;
@@ -32,6 +61,9 @@ pub trait Services: Send + Sync + 'static {
     }
 }
 
+/// How far tokio's clock may be behind the beginning of [`SystemServices::elapsed`].
+const BEFORE_BEGIN: Duration = Duration::from_secs(86_400);
+
 /// The real clock, tokio's timer and the operating system's randomness.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemServices;
@@ -40,6 +72,13 @@ pub struct SystemServices;
 impl Services for SystemServices {
     fn now(&self) -> SystemTime {
         SystemTime::now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        static BEGIN: OnceLock<std::time::Instant> = OnceLock::new();
+        let begin = *BEGIN.get_or_init(std::time::Instant::now);
+        // Tokio's clock, since `sleep` goes by it: a test may have paused it, even before the beginning.
+        (Instant::now() + BEFORE_BEGIN).saturating_duration_since(begin.into())
     }
 
     async fn sleep(&self, duration: Duration) {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::{ChildListener, Memories, RunShared, TaskRequest};
+use crate::policy::Places;
 use crate::record::header::StoredStuck;
 use crate::words::{Durability, GraphEdit};
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, TaskId};
@@ -33,7 +34,8 @@ pub(crate) struct Nest {
     /// The checkpointer of the run itself.
     pub(crate) saver: Option<Arc<dyn Checkpointer>>,
     pub(crate) durability: Durability,
-    pub(crate) max_concurrency: usize,
+    /// Limit the tasks that run at once in all runs of the call.
+    pub(crate) places: Places,
     /// Receives the events of subgraphs, if they are streamed.
     pub(crate) hears: Option<Arc<dyn ChildListener>>,
     /// The caller's request to stop at the next boundary.
@@ -76,7 +78,7 @@ impl Nest {
     pub(crate) fn new(
         saver: Option<Arc<dyn Checkpointer>>,
         durability: Durability,
-        max_concurrency: usize,
+        places: Places,
         drain: Option<CancellationToken>,
         resumed: bool,
         memories: Arc<Memories>,
@@ -84,7 +86,7 @@ impl Nest {
         Nest {
             saver,
             durability,
-            max_concurrency,
+            places,
             hears: None,
             drain,
             resumed,

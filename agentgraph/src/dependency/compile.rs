@@ -93,6 +93,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         services: Arc::new(SystemServices),
         store: None,
         agent: None,
+        slow_polls: Arc::default(),
     };
     Ok((Compiled { core, shared }, wiring))
 }

@@ -18,7 +18,7 @@ use super::outputs::{Outputs, OutputsUpdate};
 use crate::erased::{ErasedNode, NodeFuture, NodeResult};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
-use crate::policy::{Policies, RetryPolicy};
+use crate::policy::{Elsewhere, Limit, Policies, RetryPolicy};
 use crate::step::Step;
 use crate::step::any_step;
 use crate::typed::AnyState;
@@ -172,6 +172,29 @@ impl<O, S> DependencyNode<O, S> {
     #[must_use]
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.settings.policies.timeouts.idle = Some(limit);
+        self
+    }
+
+    /// Runs the node on a thread that it may block, as [`IntoNode::blocking`](crate::IntoNode::blocking)
+    /// does; a sync node, too.
+    #[must_use]
+    pub fn blocking(mut self) -> Self {
+        self.settings.policies.elsewhere = Some(Elsewhere::Blocking);
+        self
+    }
+
+    /// Runs the node as a task of the runtime, as [`IntoNode::spawned`](crate::IntoNode::spawned) does; a
+    /// sync node, too.
+    #[must_use]
+    pub fn spawned(mut self) -> Self {
+        self.settings.policies.elsewhere = Some(Elsewhere::Spawned);
+        self
+    }
+
+    /// Holds back attempts of the node, as [`IntoNode::limit`](crate::IntoNode::limit) does.
+    #[must_use]
+    pub fn limit(mut self, limit: &Limit) -> Self {
+        self.settings.policies.limit = Some(limit.clone());
         self
     }
 

@@ -43,7 +43,6 @@ impl Loop {
             input: None,
             failure: None,
         };
-        self.executor().announce_start(request, None);
         let control = &self.runtime.shared.control;
         let mut call = CatchPanic::new(|| self.executor().call_task(&task));
         let call = async {

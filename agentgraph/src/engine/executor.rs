@@ -8,6 +8,8 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tokio::sync::Semaphore;
+
 use crate::attempt::make_edits;
 use crate::attempt::{CatchPanic, guarded};
 use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
@@ -25,7 +27,7 @@ use crate::extract::Task;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::policy::Siblings;
+use crate::policy::{Siblings, take_place};
 use crate::step::{Command, Goto, InputValue, Step, ToParent};
 use crate::typed::AnyState;
 use crate::words::{InterruptId, TaskEnd};
@@ -146,39 +148,84 @@ pub(super) struct HandlerCall {
 }
 
 impl Executor<'_> {
-    /// A task that is about to be called.
-    fn announced<'a>(&'a self, task: &PlannedTask<'a>) -> Task<'a, AnyState> {
-        self.announce_start(task.request, task.input);
-        Task {
-            state: self.state,
-            shared: &self.runtime.shared,
-            request: task.request,
-            input: task.input,
-            failure: task.failure,
-        }
-    }
-
     /// Calls a task and polls it once.
     #[inline]
     pub(crate) fn start_task(&self, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
-        match self.spans {
-            None => self.runtime.runner.start(self.core, task, cx),
-            Some(_) => Started::poll(self.call_task(task), cx),
+        match self.is_watched() {
+            false => {
+                self.announce_start(task.request, task.input);
+                self.runtime.runner.start(self.core, task, cx)
+            }
+            true => Started::poll(self.call_task(task), cx),
         }
     }
 
     /// Calls a task, in its span if the call is traced.
     #[inline]
     pub(crate) fn call_task(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
-        match self.spans {
+        let is_graph = self.core.entry(task.request.node).is_none_or(|node| node.graph.is_some());
+        let places = self.runtime.places.shared().filter(|_| !is_graph);
+        if places.is_none() {
+            self.announce_start(task.request, task.input);
+        }
+        let call = match self.spans {
             None => self.runtime.runner.call(self.core, task, false),
             Some(spans) => spans.call(&self.runtime.runner, self.core, task),
+        };
+        let call = if self.times_nodes() && !is_graph { self.timed(task, call) } else { call };
+        match places {
+            None => call,
+            Some(places) => self.in_place(task, Arc::clone(places), call),
         }
+    }
+
+    /// Whether there is more to the call of a task than the call of its node.
+    #[inline]
+    fn is_watched(&self) -> bool {
+        self.spans.is_some() || self.runtime.places.shared().is_some() || self.times_nodes()
+    }
+
+    /// Whether polls of nodes are timed, since the run was slow.
+    #[inline]
+    fn times_nodes(&self) -> bool {
+        self.runtime.shared.root().graph.slow_polls.times_nodes()
+    }
+
+    #[cold]
+    fn timed(&self, task: &Task<'_, AnyState>, mut call: NodeFuture<AnyState>) -> NodeFuture<AnyState> {
+        let shared = Arc::clone(task.shared);
+        let node = task.request.node;
+        Box::pin(poll_fn(move |cx| {
+            let name = || shared.name_of(node).to_string();
+            let poll = || call.as_mut().poll(cx);
+            shared.root().graph.slow_polls.watch_node(&*shared.services, name, poll)
+        }))
+    }
+
+    /// A call that begins as soon as its task has a place among those of the whole call.
+    #[cold]
+    fn in_place(
+        &self,
+        task: &Task<'_, AnyState>,
+        places: Arc<Semaphore>,
+        call: NodeFuture<AnyState>,
+    ) -> NodeFuture<AnyState> {
+        let shared = Arc::clone(task.shared);
+        let request = task.request;
+        let announced = self.events.filter(|events| events.views().tasks);
+        let announced = announced.map(|_| task.input.map(InputValue::to_json));
+        Box::pin(async move {
+            let _place = take_place(places).await;
+            if let (Some(input), Some(sink)) = (announced, &shared.audience.sink) {
+                sink.task_started(request, input);
+            }
+            call.await
+        })
     }
 
     /// Announces that a task starts.
     #[inline]
-    pub(crate) fn announce_start(&self, request: TaskRequest, input: Option<&InputValue>) {
+    fn announce_start(&self, request: TaskRequest, input: Option<&InputValue>) {
         if let Some(events) = self.events.filter(|events| events.views().tasks) {
             let node = self.core.name(request.node).to_owned();
             events.push_of(request, EventKind::TaskStarted { node, input: input.map(InputValue::to_json) });
@@ -410,7 +457,7 @@ impl Executor<'_> {
     ) -> bool {
         let starts = !failed;
         let mut pending = Vec::new();
-        let room = self.runtime.max_concurrency.saturating_sub(running.len());
+        let room = self.runtime.places.most().saturating_sub(running.len());
         let pass = poll_fn(|cx| {
             // Each handler takes the slot of the task that failed.
             for HandlerCall { request, failure } in &begun {
@@ -443,7 +490,14 @@ impl Executor<'_> {
         ledger: &mut impl Ledger,
     ) -> bool {
         let request = task.request;
-        let started = guarded(|guard| match self.start_task(&self.announced(task), cx) {
+        let call = Task {
+            state: self.state,
+            shared: &self.runtime.shared,
+            request,
+            input: task.input,
+            failure: task.failure,
+        };
+        let started = guarded(|guard| match self.start_task(&call, cx) {
             Started::Ended(result) => {
                 // From here on a panic is one of the engine, not of the node.
                 guard.lift();

@@ -377,7 +377,7 @@ where
     fn may_start(&self) -> bool {
         self.ended.failed.is_empty()
             && self.stopped.is_none()
-            && self.running.len() < self.run.runtime.max_concurrency
+            && self.running.len() < self.run.runtime.places.most()
             && self.run.listeners.events.as_ref().is_none_or(|events| events.has_room())
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::context::RunShared;
 use crate::engine::host::TaskRunner;
-use crate::policy::Siblings;
+use crate::policy::{Places, Siblings};
 
 /// The settings with which the tasks of a run are called. They do not change during the call.
 pub(crate) struct TaskRuntime {
@@ -14,8 +14,8 @@ pub(crate) struct TaskRuntime {
     pub(in crate::engine) shared: Arc<RunShared>,
     /// The treatment of siblings when a task fails.
     pub(in crate::engine) siblings: Siblings,
-    /// The greatest number of tasks that run side by side.
-    pub(in crate::engine) max_concurrency: usize,
+    /// Limits the number of tasks that run side by side.
+    pub(in crate::engine) places: Places,
 }
 
 impl TaskRuntime {
@@ -23,8 +23,8 @@ impl TaskRuntime {
         runner: TaskRunner,
         shared: Arc<RunShared>,
         siblings: Siblings,
-        max_concurrency: usize,
+        places: Places,
     ) -> Self {
-        TaskRuntime { runner, shared, siblings, max_concurrency }
+        TaskRuntime { runner, shared, siblings, places }
     }
 }

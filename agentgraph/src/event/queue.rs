@@ -291,6 +291,13 @@ impl Sink for EventQueue {
         }
     }
 
+    fn task_started(&self, request: TaskRequest, input: Option<serde_json::Value>) {
+        if self.views.tasks {
+            let node = self.node(request);
+            self.push_of(request, EventKind::TaskStarted { node, input });
+        }
+    }
+
     fn attempt_started(&self, request: TaskRequest) {
         if self.views.tasks {
             let node = self.node(request);

@@ -161,6 +161,7 @@ fn lay_out(
         services: Arc::new(SystemServices),
         store: None,
         agent: None,
+        slow_polls: Arc::default(),
     };
     Compiled { core, shared }
 }

@@ -220,6 +220,14 @@ pub enum ProblemKind {
         /// The name.
         name: String,
     },
+    /// A subgraph has a setting that only nodes with code of their own can have.
+    #[error("node `{node}` is a graph, which cannot have {setting}: give it to the nodes in the graph")]
+    SettingOfSubgraph {
+        /// The node.
+        node: String,
+        /// The call that made the setting.
+        setting: &'static str,
+    },
     /// A timeout of zero.
     #[error("node `{node}` has a timeout of zero: it could never finish")]
     ZeroTimeout {

@@ -115,6 +115,9 @@ impl GraphCore {
             let problem = "it is detached, which needs a graph with `.eager()`".to_owned();
             return Err(Rejection::Unfit(problem));
         }
+        if let Some(setting) = settings.not_for_a_graph() {
+            return Err(Rejection::Unfit(format!("it is a graph, which cannot have {setting}")));
+        }
         let shape = TemporaryNode {
             name: Arc::from(&**name),
             deferred: settings.deferred,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::error::{BoxError, Terminal, caused_by};
 use crate::panic::NodePanic;
+use crate::policy::Timeout;
 
 /// How often, when and after which errors a node is retried.
 ///
@@ -32,8 +33,8 @@ type ErrorTest = dyn Fn(&BoxError) -> bool + Send + Sync;
 
 impl RetryPolicy {
     /// The most attempts, including the first (1 means no retry). The first wait is 0.5 s, each further one
-    /// twice as long, up to 30 s. Retries every error that is not [`Terminal`] and every timeout; a panic
-    /// is not retried.
+    /// twice as long, up to 30 s. Retries every error that is not [`Terminal`], and every timeout whose
+    /// attempt was [stopped](crate::Timeout::unstopped); a panic is not retried.
     pub fn attempts(attempts: u32) -> Self {
         RetryPolicy {
             attempts: attempts.max(1),
@@ -65,7 +66,9 @@ impl RetryPolicy {
         self
     }
 
-    /// Retries only the errors for which `test` is true; terminal ones never.
+    /// Retries only the errors for which `test` is true; terminal ones never. It is asked about timeouts that
+    /// did not [stop](crate::Timeout::unstopped) their attempt, too: what such an attempt does may be done
+    /// twice.
     #[must_use]
     pub fn retry_on(mut self, test: impl Fn(&BoxError) -> bool + Send + Sync + 'static) -> Self {
         self.retry_on = Some(Arc::new(test));
@@ -81,7 +84,10 @@ impl RetryPolicy {
         attempt < self.attempts
             && caused_by::<Terminal>(&**error).is_none()
             && caused_by::<NodePanic>(&**error).is_none()
-            && self.retry_on.as_ref().is_none_or(|test| test(error))
+            && match &self.retry_on {
+                None => caused_by::<Timeout>(&**error).is_none_or(|timeout| !timeout.unstopped),
+                Some(test) => test(error),
+            }
     }
 
     /// The wait after `attempt`; `random` selects a value in its upper half.

@@ -6,6 +6,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use tokio::sync::Notify;
 
@@ -15,14 +16,20 @@ use agentgraph_checkpoint::services::Services;
 
 /// An attempt took longer than the node's timeout, or was silent for longer than its idle timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .kind.text(*.limit))]
+#[error("{}{}", .kind.text(*.limit), if *.unstopped { UNSTOPPED } else { "" })]
 #[non_exhaustive]
 pub struct Timeout {
     /// The configured timeout.
     pub limit: Duration,
     /// The kind of timeout.
     pub kind: TimeoutKind,
+    /// Whether the attempt went on after its limit: it blocked its thread and ended by itself, or another
+    /// thread may still run it. Its result is dropped, but its effects may be there, so only a policy with
+    /// [`retry_on`](crate::RetryPolicy::retry_on) retries it.
+    pub unstopped: bool,
 }
+
+const UNSTOPPED: &str = "; the attempt could not be stopped at its limit, so its effects may be there";
 
 /// The kind of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,25 +97,32 @@ impl Drop for WatchedTask<'_> {
     }
 }
 
-/// Runs an attempt within its timeouts.
+/// Runs an attempt within its timeouts. `stops`: it ends when it is dropped.
 pub(crate) async fn within<T>(
     timeouts: Timeouts,
+    stops: bool,
     task: TaskPlace,
     beats: &Heartbeats,
     services: &dyn Services,
     attempt: impl Future<Output = Result<T, BoxError>>,
 ) -> Result<T, BoxError> {
+    let begun = services.elapsed();
     let mut attempt = pin!(attempt);
     let watched = pin!(async {
         match timeouts.idle {
             None => attempt.await,
-            Some(limit) => run_until_silent(limit, beats.watch(task), services, attempt.as_mut()).await,
+            Some(limit) => {
+                run_until_silent((limit, stops), beats.watch(task), services, attempt.as_mut()).await
+            }
         }
     });
     let Some(limit) = timeouts.run else { return watched.await };
+    let late = |unstopped| Timeout { limit, kind: TimeoutKind::Run, unstopped };
     match select(watched, pin!(services.sleep(limit))).await {
+        // Code that blocks the thread keeps the timer from firing.
+        Either::Left(_) if services.elapsed().saturating_sub(begun) > limit => Err(late(true).into()),
         Either::Left((result, _)) => result,
-        Either::Right(_) => Err(Timeout { limit, kind: TimeoutKind::Run }.into()),
+        Either::Right(_) => Err(late(!stops).into()),
     }
 }
 
@@ -120,26 +134,31 @@ pub(crate) async fn in_time<T>(
 ) -> Result<T, BoxError> {
     match select(pin!(work), pin!(services.sleep(limit))).await {
         Either::Left((result, _)) => result,
-        Either::Right(_) => Err(Timeout { limit, kind: TimeoutKind::Step }.into()),
+        Either::Right(_) => Err(Timeout { limit, kind: TimeoutKind::Step, unstopped: false }.into()),
     }
 }
 
 /// Runs an attempt until it is silent for longer than `limit`.
 async fn run_until_silent<T>(
-    limit: Duration,
+    (limit, stops): (Duration, bool),
     watched: WatchedTask<'_>,
     services: &dyn Services,
     mut attempt: Pin<&mut impl Future<Output = Result<T, BoxError>>>,
 ) -> Result<T, BoxError> {
+    let late = |unstopped| Timeout { limit, kind: TimeoutKind::Idle, unstopped };
     loop {
-        let sign = pin!(watched.heard.notified());
-        let silence = select(sign, services.sleep(limit));
+        let heard = services.elapsed();
+        let mut sign = pin!(watched.heard.notified());
+        let silence = select(sign.as_mut(), services.sleep(limit));
         match select(attempt.as_mut(), silence).await {
-            Either::Left((result, _)) => return result,
-            Either::Right((Either::Left(_), _)) => {}
-            Either::Right((Either::Right(_), _)) => {
-                return Err(Timeout { limit, kind: TimeoutKind::Idle }.into());
+            Either::Left((result, silence)) => {
+                drop(silence);
+                let is_late = services.elapsed().saturating_sub(heard) > limit;
+                let was_silent = is_late && sign.now_or_never().is_none();
+                return if was_silent { Err(late(true).into()) } else { result };
             }
+            Either::Right((Either::Left(_), _)) => {}
+            Either::Right((Either::Right(_), _)) => return Err(late(!stops).into()),
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::error::{BoxError, Code, Error, OwnError};
 use crate::event::{ChildEvents, EventQueue};
 use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
-use crate::policy::Heartbeats;
+use crate::policy::{Heartbeats, Places};
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredCall, StoredStuck};
@@ -410,12 +410,12 @@ impl ChildCall<'_> {
             journal.wait_for_the_end(moves_from(&graph.core, || outer.services.random()));
         }
         let own = Sessions::open(&graph.shared.sessions, &sessions, sessions_changed)?;
-        let max_concurrency = around.map_or(usize::MAX, |nest| nest.max_concurrency);
+        let places = around.map_or_else(Places::unlimited, |nest| nest.places.clone());
         let nest = graph.core.uses.graphs.then(|| {
             let saver = journal.as_ref().map(Journal::saver);
             let resumed = journal.as_ref().is_some_and(|journal| journal.checkpoint().is_some());
             let memories = journal.as_mut().map(Journal::share_memories).unwrap_or_default();
-            Box::new(Nest::new(saver, durability, max_concurrency, None, resumed, memories))
+            Box::new(Nest::new(saver, durability, places.clone(), None, resumed, memories))
         });
         let root = match &outer.outer {
             None => Arc::clone(outer),
@@ -458,7 +458,7 @@ impl ChildCall<'_> {
         };
         let traced = self.call.updates.then_some(total);
         let records = Records::new(journal, &position, outputs, traced);
-        let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.rules.siblings, max_concurrency);
+        let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.rules.siblings, places);
         // No stops of its own: those of the root end the task that polls this run, or are seen at its
         // boundaries (`boundary_inside`).
         let run =

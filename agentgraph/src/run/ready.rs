@@ -30,7 +30,7 @@ use crate::graph::Discipline;
 use crate::panic::{NodePanic, panic_of};
 use crate::persistence::read_only::ReadOnly;
 use crate::persistence::stop::StopRequest;
-use crate::policy::Heartbeats;
+use crate::policy::{Heartbeats, Places};
 use crate::session::Sessions;
 use crate::step::MakeEdits;
 use crate::typed::{AnyState, AnyUpdate};
@@ -116,7 +116,11 @@ impl CallPlan {
         let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
         let siblings = limits.siblings.unwrap_or(graph.core.rules.siblings);
         let runner = TaskRunner::of(graph.host.as_ref());
-        let runtime = TaskRuntime::new(runner, shared, siblings, limits.max_concurrency);
+        let places = match &shared.nest {
+            Some(nest) => nest.places.clone(),
+            None => Places::new(limits.max_concurrency, false),
+        };
+        let runtime = TaskRuntime::new(runner, shared, siblings, places);
         let listeners = Listeners::new(events, halt);
         let conductors = (graph.driver.clone(), graph.express.clone());
         let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, conductors);
@@ -153,8 +157,9 @@ impl CallPlan {
             let resumed = !matches!(begun.next, FirstAction::Input { .. } | FirstAction::Fork);
             let drain = self.limits.halt.drain.clone();
             let memories = begun.journal.as_mut().map(Journal::share_memories).unwrap_or_default();
-            let (durability, at_once) = (self.keeping.durability, self.limits.max_concurrency);
-            let mut nest = Nest::new(saver, durability, at_once, drain, resumed, memories);
+            let (durability, places) =
+                (self.keeping.durability, Places::new(self.limits.max_concurrency, true));
+            let mut nest = Nest::new(saver, durability, places, drain, resumed, memories);
             let heard = events.filter(|_| self.stream.subgraphs);
             nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
             Box::new(nest)
@@ -168,7 +173,9 @@ impl PreparedCall {
     pub(super) async fn drive_to_the_end(&mut self) -> Result<Pause, Error> {
         // After a panic the loop runs no further step: it stores the failure, and `position.merging` says
         // whether its state is that of a checkpoint.
-        match AssertUnwindSafe(levels::drive(self.drive())).catch_unwind().await {
+        let graph = Arc::clone(self.run.graph_shared());
+        let driven = graph.slow_polls.watch_run(&*graph.services, levels::drive(self.drive()));
+        match AssertUnwindSafe(driven).catch_unwind().await {
             Ok(driven) => driven,
             Err(payload) if self.is_edit => Err(panicked(&*payload)),
             Err(payload) => self.run.keep_panic(panicked(&*payload)).await,

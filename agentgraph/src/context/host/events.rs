@@ -126,6 +126,8 @@ impl Sink for FarSink {
     // The stream of the run has the events of attempts, and no stream has the others of another process.
     fn step(&self, _: TaskRequest, _: DurableStepRef, _: StepEvent) {}
 
+    fn task_started(&self, _: TaskRequest, _: Option<Value>) {}
+
     fn attempt_started(&self, _: TaskRequest) {}
 
     fn attempt_failed(&self, _: TaskRequest, _: &BoxError, _: Option<Duration>) {}

@@ -53,7 +53,7 @@ impl Loop {
             // An ended task keeps its slot until it is handled, unless it may be held until its turn.
             let held = self.position.eager.as_ref().is_some_and(|eager| eager.order.is_some());
             let ended = if held { 0 } else { course.ended() };
-            let room = course.count() + ended < self.runtime.max_concurrency
+            let room = course.count() + ended < self.runtime.places.most()
                 && self.listeners.events.as_deref().is_none_or(EventQueue::has_room);
             if course.stop.is_some() || !room {
                 return None;

@@ -1,5 +1,6 @@
 //! Starting a node: calling it with the outputs it depends on, and polling it once in place.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -120,10 +121,31 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Calls a synchronous node, in its span if the call is traced.
     fn now(&self, request: TaskRequest, call: impl FnOnce() -> Result<O, BoxError>) -> Result<O, BoxError> {
         let shared = &self.run.runtime.shared;
-        match &self.run.listeners.spans {
+        let call = || match &self.run.listeners.spans {
             None => call_guarded(call),
             Some(spans) => spans.call_now(self.name(request.node), request, shared, || call_guarded(call)),
+        };
+        match shared.graph.slow_polls.times_nodes() {
+            false => call(),
+            true => {
+                let name = || self.name(request.node).to_owned();
+                shared.graph.slow_polls.watch_node(&*shared.services, name, call)
+            }
         }
+    }
+
+    /// The call, with its polls timed if the graph was slow.
+    fn timed(&self, request: TaskRequest, mut call: NodeFuture<AnyState>) -> NodeFuture<AnyState> {
+        let shared = &self.run.runtime.shared;
+        if !shared.graph.slow_polls.times_nodes() {
+            return call;
+        }
+        let shared = Arc::clone(shared);
+        let name = self.name(request.node).to_owned();
+        Box::pin(poll_fn(move |cx| {
+            let poll = || call.as_mut().poll(cx);
+            shared.graph.slow_polls.watch_node(&*shared.services, || name.clone(), poll)
+        }))
     }
 
     fn call_now(&self, entry: &WiredNode<O, S>, request: TaskRequest) -> Result<O, BoxError> {
@@ -172,6 +194,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             None => call(),
             Some(spans) => spans.in_node(self.name(request.node), request, call),
         });
+        let called = called.map(|call| self.timed(request, call));
         called.unwrap_or_else(|panicked| Box::pin(std::future::ready(Err(panicked.into()))))
     }
 

@@ -27,13 +27,9 @@ impl Loop {
         let started = guarded(|_| {
             let (_, input) = self.position.frontier.task(0);
             let request = self.single_request(node);
-            let executor = self.executor();
-            if executor.events.is_some() {
-                executor.announce_start(request, input);
-            }
             let state = &self.position.state;
             let shared = &self.runtime.shared;
-            executor.start_task(&Task { state, shared, request, input, failure: None }, cx)
+            self.executor().start_task(&Task { state, shared, request, input, failure: None }, cx)
         });
         started.unwrap_or_else(|panicked| Started::Ended(Err(panicked.into())))
     }

@@ -28,7 +28,8 @@ impl Loop {
         let special = core.rules.breaks.is_some() || core.uses.graphs || core.uses.ephemeral;
         let late = core.topology.times_joins || !core.topology.deferred.is_empty();
         let far = self.runtime.runner.as_host().is_some();
-        let express = self.express.as_ref().filter(|_| !(watched || kept || special || late || far));
+        let timed = self.runtime.shared.graph.slow_polls.times_nodes();
+        let express = self.express.as_ref().filter(|_| !(watched || kept || special || late || far || timed));
         express.map(Arc::clone)
     }
 
@@ -55,7 +56,7 @@ impl Loop {
             // holds it.
             state: Arc::make_mut(&mut position.state),
             uses: &mut self.buffers.uses,
-            max_concurrency: self.runtime.max_concurrency,
+            max_concurrency: self.runtime.places.most(),
             shared: &self.runtime.shared,
             step: &mut position.step,
             merged: &mut position.merged,

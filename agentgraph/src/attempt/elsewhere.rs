@@ -1,0 +1,111 @@
+//! Attempts that another thread polls.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, abortable};
+use futures_util::task::AtomicWaker;
+use tokio::sync::oneshot;
+use tracing::Instrument;
+
+use crate::attempt::{CatchPanic, invoke};
+use crate::erased::layer::NodeCall;
+use crate::erased::{AnyNode, NodeResult};
+use crate::error::{Code, Error, OwnError};
+use crate::policy::Elsewhere;
+use crate::typed::AnyState;
+
+/// Makes an attempt on another thread. When this is dropped, the attempt ends at its next `.await`; until
+/// then its thread runs it.
+pub(super) async fn attempt_elsewhere(
+    place: Elsewhere,
+    node: Arc<dyn AnyNode>,
+    call: NodeCall<AnyState>,
+) -> NodeResult<AnyState> {
+    let shared = Arc::clone(call.task().shared);
+    let services = Arc::clone(&shared.services);
+    let run = Arc::new(AtomicWaker::new());
+    let waiting = Arc::clone(&run);
+    let attempt = async move {
+        let mut attempt = CatchPanic::new(|| invoke(&*node, &call.task()));
+        poll_fn(|cx| {
+            let polled = Pin::new(&mut attempt).poll(cx);
+            // The run stores results of durable steps, and looks for them when its task is woken.
+            if polled.is_pending() && call.task().shared.control.has_unstored() {
+                run.wake();
+            }
+            polled
+        })
+        .await
+    };
+    let (attempt, abort) = abortable(attempt.in_current_span());
+    let _stop = AbortOnDrop(abort);
+    let (end, ended) = oneshot::channel();
+    // The attempt is gone, with its snapshot, before its result is there: a snapshot that lives on would make
+    // the merge clone the state.
+    let work = attempt.map(|result| {
+        if let Ok(result) = result {
+            drop(end.send(result));
+        }
+    });
+    match place {
+        Elsewhere::Spawned => services.spawn(work.boxed()),
+        Elsewhere::Blocking => services.spawn_blocking(Box::new(|| block_on(work))),
+    }
+    let mut ended = pin!(ended);
+    let result = poll_fn(|cx| {
+        // Before the look at the end, so that no wake is lost.
+        waiting.register(cx.waker());
+        match ended.as_mut().poll(cx) {
+            Poll::Ready(Ok(result)) => Poll::Ready(result),
+            Poll::Ready(Err(_)) => Poll::Ready(Err(OwnError(dropped()).into())),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    result.await
+}
+
+fn dropped() -> Error {
+    let problem = "the runtime dropped the attempt before its end: keep it running until the run has ended";
+    Error::new(Code::NodeFailed, problem)
+}
+
+/// Polls a future on this thread to its end. Unlike with the `block_on` of an executor, code in the future
+/// may block on further ones.
+fn block_on(work: impl Future<Output = ()>) {
+    let here = Arc::new(ThisThread { thread: thread::current(), is_woken: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&here));
+    let mut cx = Context::from_waker(&waker);
+    let mut work = pin!(work);
+    while work.as_mut().poll(&mut cx).is_pending() {
+        // The code may park its thread, too, and use up our token. The flag stays.
+        while !here.is_woken.swap(false, Ordering::Acquire) {
+            thread::park();
+        }
+    }
+}
+
+struct ThisThread {
+    thread: Thread,
+    is_woken: AtomicBool,
+}
+
+impl Wake for ThisThread {
+    fn wake(self: Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
