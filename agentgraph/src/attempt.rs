@@ -1,9 +1,11 @@
 //! Attempts of a task: the calls of its node, under its policies.
 
+mod cached;
 mod elsewhere;
 mod panic;
 mod span;
 
+use cached::Entry;
 use elsewhere::attempt_elsewhere;
 pub(crate) use panic::{CatchPanic, guarded};
 pub(crate) use span::{attempt_span, in_agent_span, invoke_in_span, record_attempt};
@@ -18,7 +20,7 @@ use crate::context::{RunShared, TaskRequest, is_final};
 use crate::erased::layer::NodeCall;
 use crate::erased::{AnyNode, NodeFuture, NodeResult};
 use crate::extract::Task;
-use crate::policy::{Policies, within};
+use crate::policy::{Cache, Policies, within};
 use crate::state::State;
 use crate::step::Step;
 use crate::typed::AnyState;
@@ -128,15 +130,72 @@ async fn one_attempt(
 ) -> NodeResult<AnyState> {
     let mut task = call.task();
     task.request.attempt = attempt;
-    let shared = task.shared;
+    match &policies.cache {
+        None => admitted_attempt(node, &task, policies).await,
+        Some(cache) => Box::pin(cached_attempt(cache, node, &task, policies)).await,
+    }
+}
+
+async fn cached_attempt(
+    cache: &Cache,
+    node: &Arc<dyn AnyNode>,
+    task: &Task<'_, AnyState>,
+    policies: &Policies,
+) -> NodeResult<AnyState> {
+    let entry = Entry::of(cache, task)?;
+    let control = &task.shared.control;
+    if let Some(step) = entry.find().await {
+        control.note_cached(task.request.index);
+        return Ok(step);
+    }
+    let result = admitted_attempt(node, task, policies).await;
+    // An answer belongs to its thread.
+    let has_asked = control.is_closed(task.request.index) || !control.asked(task.request.index).is_empty();
+    if !has_asked {
+        entry.keep(&result).await;
+    }
+    result
+}
+
+/// An attempt that its breaker and its limit have let through.
+async fn admitted_attempt(
+    node: &Arc<dyn AnyNode>,
+    task: &Task<'_, AnyState>,
+    policies: &Policies,
+) -> NodeResult<AnyState> {
+    let services = &*task.shared.services;
+    let breaker = policies.breaker.as_ref();
+    // Before the wait for a place, so that nothing waits while a service is down.
+    breaker.map(|breaker| breaker.check(services)).transpose()?;
     let _place = match &policies.limit {
         None => None,
-        Some(limit) => limit.enter(&*shared.services).await,
+        Some(limit) => limit.enter(services).await,
     };
+    // And after it: the attempts before this one may have failed.
+    let admitted = breaker.map(|breaker| breaker.admit(services)).transpose()?;
+    let result = timed_attempt(node, task, policies).await;
+    match (admitted, &result) {
+        (Some(admitted), Ok(_)) => admitted.succeeded(),
+        (Some(admitted), Err(error)) => {
+            if !is_final(error) && !task.shared.control.is_closed(task.request.index) {
+                admitted.failed(services);
+            }
+        }
+        (None, _) => {}
+    }
+    result
+}
+
+async fn timed_attempt(
+    node: &Arc<dyn AnyNode>,
+    task: &Task<'_, AnyState>,
+    policies: &Policies,
+) -> NodeResult<AnyState> {
+    let shared = task.shared;
     let run = match policies.elsewhere {
-        None => CatchPanic::new(|| invoke(&**node, &task)),
+        None => CatchPanic::new(|| invoke(&**node, task)),
         Some(place) => {
-            CatchPanic::of(Box::pin(attempt_elsewhere(place, Arc::clone(node), NodeCall::of(&task))))
+            CatchPanic::of(Box::pin(attempt_elsewhere(place, Arc::clone(node), NodeCall::of(task))))
         }
     };
     match policies.timeouts {

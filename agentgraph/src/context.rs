@@ -54,6 +54,7 @@ use crate::error::{BoxError, caused_by};
 use crate::graph::overlay::Overlay;
 use crate::policy::{Heartbeats, SlowPolls};
 use crate::session::{SessionKind, Sessions};
+use crate::typed::AnySchema;
 use crate::words::{DurableStepRef, EditError, GraphEdit, InterruptKey, StepEvent};
 use agentgraph_checkpoint::Store;
 use agentgraph_checkpoint::services::Services;
@@ -86,6 +87,7 @@ pub(crate) fn is_final(error: &BoxError) -> bool {
 #[derive(Clone)]
 pub(crate) struct GraphShared {
     pub(crate) names: Arc<[Arc<str>]>,
+    pub(crate) schema: AnySchema,
     /// The dependencies that nodes take with [`Dep`](crate::Dep).
     pub(crate) deps: ValuesByType,
     pub(crate) sessions: Arc<[SessionKind]>,

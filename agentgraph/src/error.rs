@@ -119,6 +119,8 @@ codes! {
     NodePanicked = "E_NODE_PANICKED",
     /// A node ran longer than its timeout.
     NodeTimeout = "E_NODE_TIMEOUT",
+    /// A node was not run, since its breaker is open after failed attempts.
+    BreakerOpen = "E_BREAKER_OPEN",
     /// A superstep took longer than allowed.
     StepTimeout = "E_STEP_TIMEOUT",
     /// An extractor needs a dependency that the graph does not have.
@@ -219,6 +221,7 @@ impl Code {
             Code::NodeFailed
             | Code::NodePanicked
             | Code::NodeTimeout
+            | Code::BreakerOpen
             | Code::MissingDependency
             | Code::BadInput
             | Code::SameKey

@@ -78,7 +78,7 @@
 //! | to write a store of one's own | [`Checkpointer`], `checkpoint::conformance` (feature `conformance`) |
 //! | to go back in time | [`CompiledGraph::update_state`], [`RunBuilder::from`], [`CompiledGraph::state_at`] |
 //! | to change the state of stored threads | [`StateGraph::schema_version`], [`StateGraph::migration`], [`StoredFields`] |
-//! | to retry, limit and handle failing nodes | [`RetryPolicy`], [`IntoNode::timeout`], [`Dispatch::timeout`], [`IntoNode::on_error`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
+//! | to retry, limit and handle failing nodes | [`RetryPolicy`], [`IntoNode::timeout`], [`Dispatch::timeout`], [`IntoNode::on_error`], [`IntoNode::blocking`], [`IntoNode::cache`], [`policy::Limit`], [`policy::Breaker`], [`IntoNode::layer`], [`Terminal`], [`Error`], [`Code`] |
 //! | to test a graph: its way, its kills, its orders | `testing` (feature `testing`) |
 //! | to run tasks on other machines, or on another clock | [`Host`], [`Services`] |
 //! | to write a host of one's own, or to drive whole runs | [`host`], the package `agentgraph-host-conformance` |

@@ -35,8 +35,8 @@ use crate::erased::{AnyNode, ErasedNode, NodeFuture, NodeResult, Started};
 use crate::error::BoxError;
 use crate::failure::KeptError;
 use crate::node::inner::AnyGraph;
-use crate::policy::{Elsewhere, Limit, OnEnd, Policies, RetryPolicy};
-use crate::state::State;
+use crate::policy::{Breaker, Cache, Elsewhere, Limit, OnEnd, Policies, RetryPolicy};
+use crate::state::{Channel, State, StoredState};
 use crate::typed::AnyState;
 use crate::typed::node::{AnyCall, TypedNode};
 
@@ -172,6 +172,66 @@ pub trait IntoNode<S: State, M>: Sized {
     fn spawned(self) -> Node<S> {
         let mut node = self.into_node();
         node.settings.policies.elsewhere = Some(Elsewhere::Spawned);
+        node
+    }
+
+    /// Uses an update of the node again instead of running it: one that was made with the same key, and for a
+    /// dispatch with the same input, less than `lifetime` ago. The key must contain everything of the state,
+    /// and of the world outside, that the update depends on.
+    ///
+    /// Updates are kept in the [store](crate::CompiledGraph::store) of the graph, in the namespace
+    /// `["node-cache", node]`: graphs with one store share the entries of nodes with one name. Errors are not
+    /// kept, nor updates of a task that has asked a question. A failing store is as an empty one. Events show
+    /// a hit as [`TaskEnd::Cached`](crate::run::TaskEnd::Cached). A hit neither waits for the node's
+    /// [`limit`](IntoNode::limit) nor asks its [`breaker`](IntoNode::breaker). It is a problem at `compile()`
+    /// if the node returns commands, or if the state has secret channels.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// use agentgraph::store::MemoryStore;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
+    /// struct Talk { question: String, answer: String, #[reduce(sum)] asked: u32 }
+    ///
+    /// async fn ask(talk: Snapshot<Talk>) -> TalkUpdate {
+    ///     Talk::update().answer(format!("{}: yes", talk.question))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let day = Duration::from_secs(86_400);
+    /// let graph = StateGraph::new()
+    ///     .node("ask", ask.cache(|talk: &Talk| talk.question.clone(), day))
+    ///     .edge(START, "ask")
+    ///     .compile()?
+    ///     .store(MemoryStore::new());
+    /// for _ in 0..2 {
+    ///     let talk = graph.invoke(Talk::update().question("tea?")).finish().await?;
+    ///     assert_eq!(talk.answer, "tea?: yes");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The node fails with [`Code::NoStore`](crate::Code::NoStore) if the graph has no store.
+    fn cache(self, key: impl Fn(&S) -> String + Send + Sync + 'static, lifetime: Duration) -> Node<S>
+    where
+        S: StoredState,
+    {
+        let mut node = self.into_node();
+        node.settings.policies.cache = Some(Cache::new(key, lifetime));
+        node
+    }
+
+    /// Fails attempts of the node at once, without running it, while the [`Breaker`] is open. A node has one
+    /// breaker: a further one replaces it.
+    fn breaker(self, breaker: &Breaker) -> Node<S> {
+        let mut node = self.into_node();
+        node.settings.policies.breaker = Some(breaker.clone());
         node
     }
 
@@ -374,15 +434,26 @@ pub(crate) struct NodeSettings {
 }
 
 impl NodeSettings {
-    /// The setting that a graph as a node cannot have. It would hold a place of the limit that its own nodes
-    /// may wait for; and on a thread of its own, its depth would be bounded by that thread's stack.
-    pub(crate) fn not_for_a_graph(&self) -> Option<&'static str> {
-        self.graph.as_ref()?;
-        match (self.policies.elsewhere, &self.policies.limit) {
-            (Some(Elsewhere::Blocking), _) => Some("`.blocking()`"),
-            (Some(Elsewhere::Spawned), _) => Some("`.spawned()`"),
-            (None, Some(_)) => Some("`.limit(..)`"),
-            (None, None) => None,
+    /// The setting that does not fit the node, and the reason. `channels` are those of its graph.
+    pub(crate) fn misfit(&self, channels: &[Channel]) -> Option<(&'static str, &'static str)> {
+        let Policies { cache, limit, elsewhere, .. } = &self.policies;
+        if cache.is_some() && self.commands {
+            return Some((
+                "cache",
+                "it returns commands, which are not kept: return an update, and route by edges",
+            ));
+        }
+        if cache.is_some() && channels.iter().any(|channel| channel.secret) {
+            return Some(("cache", "the state has secret channels, which a store may not see"));
+        }
+        // A graph would hold a place of the limit that its own nodes may wait for; and on a thread of its
+        // own, its depth would be bounded by that thread's stack.
+        const GRAPH: &str = "it is a graph: give the setting to the nodes in it";
+        match (&self.graph, elsewhere, limit) {
+            (None, ..) | (Some(_), None, None) => None,
+            (Some(_), Some(Elsewhere::Blocking), _) => Some(("blocking", GRAPH)),
+            (Some(_), Some(Elsewhere::Spawned), _) => Some(("spawned", GRAPH)),
+            (Some(_), None, Some(_)) => Some(("limit", GRAPH)),
         }
     }
 }

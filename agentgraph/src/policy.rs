@@ -3,6 +3,8 @@
 //! Every attempt is a new call of the node with the same snapshot. A node that waits for an answer has not
 //! failed: no further attempt starts while an interrupt of its task is open.
 
+mod breaker;
+mod cache;
 mod limit;
 mod on_end;
 mod places;
@@ -11,6 +13,8 @@ mod siblings;
 mod slow_polls;
 mod timeout;
 
+pub use breaker::{Breaker, BreakerOpen};
+pub(crate) use cache::Cache;
 pub use limit::Limit;
 pub use on_end::OnEnd;
 pub(crate) use places::{Places, take_place};
@@ -28,6 +32,10 @@ pub(crate) struct Policies {
     /// The first policy that retries an error decides.
     pub(crate) retry: Vec<RetryPolicy>,
     pub(crate) timeouts: Timeouts,
+    /// Uses updates of earlier attempts again.
+    pub(crate) cache: Option<Cache>,
+    /// Fails attempts at once after too many have failed.
+    pub(crate) breaker: Option<Breaker>,
     /// Holds back attempts while too many run.
     pub(crate) limit: Option<Limit>,
     /// Where attempts run; `None`: the run polls them.
@@ -45,9 +53,10 @@ pub(crate) enum Elsewhere {
 
 impl Policies {
     pub(crate) fn is_empty(&self) -> bool {
-        let Policies { retry, timeouts, limit, elsewhere } = self;
-        let Timeouts { run, idle } = timeouts;
-        retry.is_empty() && run.is_none() && idle.is_none() && limit.is_none() && elsewhere.is_none()
+        let Policies { retry, timeouts: Timeouts { run, idle }, cache, breaker, limit, elsewhere } = self;
+        let has_timeout = run.is_some() || idle.is_some();
+        let waits = breaker.is_some() || limit.is_some();
+        retry.is_empty() && !has_timeout && cache.is_none() && !waits && elsewhere.is_none()
     }
 
     /// The policies of one task: its own limits override those of its node.
@@ -66,6 +75,8 @@ impl Policies {
         }
         self.timeouts.run = self.timeouts.run.or(defaults.timeouts.run);
         self.timeouts.idle = self.timeouts.idle.or(defaults.timeouts.idle);
+        self.cache = self.cache.or_else(|| defaults.cache.clone());
+        self.breaker = self.breaker.or_else(|| defaults.breaker.clone());
         self.limit = self.limit.or_else(|| defaults.limit.clone());
         self.elsewhere = self.elsewhere.or(defaults.elsewhere);
         self

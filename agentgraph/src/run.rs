@@ -245,7 +245,9 @@ impl<S: State, O> RunBuilder<S, O> {
         self.change(|plan| plan.limits.max_supersteps = steps)
     }
 
-    /// Limits the tasks of a superstep that run at once; all of them by default. 0 counts as 1.
+    /// Limits the tasks of this call that run at once, over all its graphs; all of them by default. 0 counts
+    /// as 1. A task that waits in a subgraph leaves its place to those inside. To limit some nodes in all
+    /// calls, see [`Limit`](crate::policy::Limit).
     pub fn max_concurrency(self, tasks: usize) -> Self {
         self.change(|plan| plan.limits.max_concurrency = tasks.max(1))
     }

@@ -21,7 +21,7 @@ use crate::error::{Code, Error};
 use crate::graph::overlay::Overlay;
 use crate::record::once::{OnceKey, StoredOnce};
 use crate::spans::SpanEnd;
-use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop};
+use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop, TaskEnd};
 
 /// The error of [`Ctx::interrupt`](crate::Ctx::interrupt) while there is no answer. Return it with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +59,8 @@ struct TaskCell {
     is_inside: bool,
     /// The temporary edits of the running attempt.
     edits: Option<Box<EditDraft>>,
+    /// Its result comes from the cache of its node.
+    is_cached: bool,
 }
 
 /// The temporary edits of one attempt, checked and not yet applied.
@@ -389,6 +391,18 @@ impl Control {
             false => 1,
             true => self.cells().get(&index).map_or(1, |cell| cell.attempts.max(1)),
         }
+    }
+
+    /// Records that the result of a task comes from the cache of its node.
+    pub(crate) fn note_cached(&self, index: u32) {
+        self.used.store(true, Ordering::Release);
+        self.cells().entry(index).or_default().is_cached = true;
+    }
+
+    /// How a task ended that has a result.
+    pub(crate) fn done_end(&self, index: u32) -> TaskEnd {
+        let is_cached = self.in_use() && self.cells().get(&index).is_some_and(|cell| cell.is_cached);
+        if is_cached { TaskEnd::Cached } else { TaskEnd::Done }
     }
 
     /// The questions of a task in earlier calls.

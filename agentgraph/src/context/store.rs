@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Ctx;
+use super::{Ctx, RunShared};
 use agentgraph_checkpoint::Store;
 
 /// A node asked for a store, and neither its graph nor a graph around it has one.
@@ -50,7 +50,14 @@ impl Ctx {
     /// [`MissingStore`] if there is none; the run then fails with
     /// [`Code::NoStore`](crate::Code::NoStore), and no retry is made.
     pub fn store(&self) -> Result<&Arc<dyn Store>, MissingStore> {
-        let mut run = &self.shared;
+        self.shared.store()
+    }
+}
+
+impl RunShared {
+    /// The store of the graph, or of the next graph around it that has one.
+    pub(crate) fn store(&self) -> Result<&Arc<dyn Store>, MissingStore> {
+        let mut run = self;
         loop {
             match (&run.graph.store, &run.outer) {
                 (Some(store), _) => return Ok(store),

@@ -85,9 +85,10 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     let schema =
         AnySchema::new::<Outputs<O, S>>(OutputTable::of(Arc::clone(&declared), Arc::clone(&by_name)));
     let about = About { durable_nodes, contexts, ..About::default() };
-    let core = core(schema, Arc::clone(&declared), by_name, fingerprint, rules, about);
+    let core = core(schema.clone(), Arc::clone(&declared), by_name, fingerprint, rules, about);
     let shared = GraphShared {
         names: declared,
+        schema,
         deps,
         sessions: sessions.into(),
         services: Arc::new(SystemServices),

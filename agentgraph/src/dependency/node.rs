@@ -18,7 +18,7 @@ use super::outputs::{Outputs, OutputsUpdate};
 use crate::erased::{ErasedNode, NodeFuture, NodeResult};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
-use crate::policy::{Elsewhere, Limit, Policies, RetryPolicy};
+use crate::policy::{Breaker, Elsewhere, Limit, Policies, RetryPolicy};
 use crate::step::Step;
 use crate::step::any_step;
 use crate::typed::AnyState;
@@ -188,6 +188,14 @@ impl<O, S> DependencyNode<O, S> {
     #[must_use]
     pub fn spawned(mut self) -> Self {
         self.settings.policies.elsewhere = Some(Elsewhere::Spawned);
+        self
+    }
+
+    /// Fails attempts of the node at once while the breaker is open, as
+    /// [`IntoNode::breaker`](crate::IntoNode::breaker) does.
+    #[must_use]
+    pub fn breaker(mut self, breaker: &Breaker) -> Self {
+        self.settings.policies.breaker = Some(breaker.clone());
         self
     }
 

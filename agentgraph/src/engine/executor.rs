@@ -350,7 +350,7 @@ impl Executor<'_> {
 
     fn announce(&self, request: TaskRequest, done: &TaskOutput) {
         self.announce_update(request, done);
-        self.announce_end(request, TaskEnd::Done);
+        self.announce_end(request, self.runtime.shared.control.done_end(request.index));
     }
 
     fn announce_update(&self, request: TaskRequest, done: &TaskOutput) {

@@ -222,6 +222,7 @@ fn task_ended(node: &str, end: &TaskEnd) -> Value {
         }
         TaskEnd::Interrupted => ("interrupted", None),
         TaskEnd::Stopped => ("stopped", None),
+        TaskEnd::Cached => ("cached", None),
         TaskEnd::Skipped => ("skipped", None),
     };
     json!({ "node": node, "status": status, "error": error })

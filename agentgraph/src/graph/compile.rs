@@ -31,7 +31,7 @@ use crate::extract::RequirementKind;
 use crate::policy::{OnEnd, Policies};
 use crate::record::migrate::{Migrate, Migrations, UnknownFields};
 use crate::session::SessionKind;
-use crate::state::{Lifetime, StateError};
+use crate::state::{Channel, Lifetime, StateError};
 use crate::typed::AnySchema;
 use crate::words::Memory;
 use agentgraph_checkpoint::services::SystemServices;
@@ -47,6 +47,7 @@ pub(crate) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
     let shape = resolve(&graph, &mut problems);
     check_schema(&graph.schema, graph.schema_place, &mut problems);
     check_requirements(&graph.nodes, &graph.sessions, &graph.deps, &mut problems);
+    check_settings(&graph.nodes, graph.schema.channels(), &mut problems);
     let detached = shape.detached(&graph.nodes);
     check_detached(&shape, &graph.nodes, &detached, &graph.breaks, &mut problems);
     if !shape.has_entry() {
@@ -137,6 +138,7 @@ fn lay_out(
         decide: router.decide,
         targets: route.targets.into_iter().map(|(target, _)| target).collect(),
     });
+    let shared_schema = schema.clone();
     let core = GraphCore {
         schema,
         detached: DetachedNodes { awaited: awaited_at_end(&detached, &nodes), nodes: detached },
@@ -156,6 +158,7 @@ fn lay_out(
     };
     let shared = GraphShared {
         names,
+        schema: shared_schema,
         deps,
         sessions: sessions.into(),
         services: Arc::new(SystemServices),
@@ -177,6 +180,15 @@ fn about(shape: &Shape, schema: &AnySchema, nodes: &[DeclaredNode], deferred_loo
         secrets: secrets(schema, nodes),
         durable_nodes: durable_nodes(nodes),
         contexts: contexts(nodes),
+    }
+}
+
+/// Checks that the settings of each node fit it.
+fn check_settings(nodes: &[DeclaredNode], channels: &[Channel], problems: &mut Problems) {
+    for node in nodes {
+        if let Some((setting, why)) = node.node.settings.misfit(channels) {
+            problems.add(ProblemKind::Misfit { node: node.name.to_string(), setting, why }, node.place);
+        }
     }
 }
 

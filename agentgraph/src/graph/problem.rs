@@ -220,13 +220,15 @@ pub enum ProblemKind {
         /// The name.
         name: String,
     },
-    /// A subgraph has a setting that only nodes with code of their own can have.
-    #[error("node `{node}` is a graph, which cannot have {setting}: give it to the nodes in the graph")]
-    SettingOfSubgraph {
+    /// A node has a setting that does not fit it.
+    #[error("node `{node}` cannot have `{setting}`: {why}")]
+    Misfit {
         /// The node.
         node: String,
-        /// The call that made the setting.
+        /// The setting: `cache`, `limit`, `blocking` or `spawned`.
         setting: &'static str,
+        /// The reason.
+        why: &'static str,
     },
     /// A timeout of zero.
     #[error("node `{node}` has a timeout of zero: it could never finish")]

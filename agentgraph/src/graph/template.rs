@@ -115,8 +115,8 @@ impl GraphCore {
             let problem = "it is detached, which needs a graph with `.eager()`".to_owned();
             return Err(Rejection::Unfit(problem));
         }
-        if let Some(setting) = settings.not_for_a_graph() {
-            return Err(Rejection::Unfit(format!("it is a graph, which cannot have {setting}")));
+        if let Some((setting, why)) = settings.misfit(self.schema.channels()) {
+            return Err(Rejection::Unfit(format!("it cannot have `{setting}`: {why}")));
         }
         let shape = TemporaryNode {
             name: Arc::from(&**name),

@@ -4,7 +4,7 @@ use crate::context::{MissingContext, MissingStore, OnceError};
 use crate::error::{BoxError, Code, Error, OwnError, caused_by};
 use crate::extract::{InputError, MissingDep};
 use crate::panic::NodePanic;
-use crate::policy::Timeout;
+use crate::policy::{BreakerOpen, Timeout};
 use crate::session::MissingSession;
 use crate::words::EditError;
 
@@ -24,6 +24,8 @@ pub(crate) fn code_of(error: &BoxError) -> Code {
         Code::NodePanicked
     } else if caused_by::<Timeout>(error).is_some() {
         Code::NodeTimeout
+    } else if caused_by::<BreakerOpen>(error).is_some() {
+        Code::BreakerOpen
     } else if caused_by::<MissingDep>(error).is_some() || caused_by::<MissingSession>(error).is_some() {
         Code::MissingDependency
     } else if caused_by::<MissingContext>(error).is_some() {

@@ -7,7 +7,7 @@ use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, Order};
-use crate::graphs::{Work, busy, step};
+use crate::graphs::{Work, busy, step, two_busy};
 
 #[tokio::test]
 async fn a_replay_does_not_depend_on_the_order_of_hash_maps() {
@@ -27,6 +27,17 @@ async fn random_orders_are_replayed_as_they_were() {
         driver.order = Order::Random(seed);
         driver.journaled = seed % 2 == 0;
         driver.call(RunCall::invoke::<Work>(&(), &step("input", 0)).unwrap()).await;
+    }
+}
+
+#[tokio::test]
+async fn tasks_that_wait_for_places_of_other_graphs_start_in_the_same_order() {
+    for seed in 0..6 {
+        let mut driver = Driver::new(two_busy(), two_busy());
+        driver.order = Order::Random(seed);
+        driver.journaled = seed % 2 == 0;
+        let call = RunCall::invoke::<Work>(&(), &step("input", 0)).unwrap();
+        driver.call(call.max_concurrency(1 + seed as usize % 3)).await;
     }
 }
 

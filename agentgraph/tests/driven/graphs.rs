@@ -74,6 +74,13 @@ pub fn busy(eager: bool) -> CompiledGraph<Work> {
     if eager { graph.eager().compile().unwrap() } else { graph.compile().unwrap() }
 }
 
+/// Two busy graphs of both disciplines side by side.
+pub fn two_busy() -> CompiledGraph<Work> {
+    let graph =
+        StateGraph::new().node("one", busy(false)).node("two", busy(true)).node("three", node("three"));
+    graph.edge(START, "one").edge(START, "two").edge(START, "three").compile().unwrap()
+}
+
 /// Two parallel questions beside a node that is done at once, then a node after all of them.
 pub fn asking(eager: bool) -> CompiledGraph<Work> {
     async fn ask(ctx: Ctx, work: Snapshot<Work>) -> Result<WorkUpdate> {

@@ -329,11 +329,8 @@ fn a_graph_as_a_node_has_no_such_setting() {
         .edge(START, "spawned");
     let error = graph.compile().err().unwrap();
     let found: Vec<_> = error.problems().iter().map(|problem| problem.kind.clone()).collect();
-    let problem = |node: &str, setting| ProblemKind::SettingOfSubgraph { node: node.to_owned(), setting };
-    let wanted = [
-        problem("limited", "`.limit(..)`"),
-        problem("blocks", "`.blocking()`"),
-        problem("spawned", "`.spawned()`"),
-    ];
+    let why = "it is a graph: give the setting to the nodes in it";
+    let problem = |node: &str, setting| ProblemKind::Misfit { node: node.to_owned(), setting, why };
+    let wanted = [problem("limited", "limit"), problem("blocks", "blocking"), problem("spawned", "spawned")];
     assert_eq!(found, wanted);
 }

@@ -11,6 +11,8 @@ mod sqlite_folder;
 
 mod a_session_belongs_to_its_run;
 mod a_thread_needs_a_checkpointer;
+mod an_open_breaker_lets_nothing_through;
+mod cached_nodes_are_not_run_again;
 mod calls_pass_context_to_their_nodes;
 mod calls_that_are_dropped_warn;
 mod code_that_blocks_holds_up_nobody;

@@ -24,6 +24,8 @@ pages! {
     Tracing = "docs/guide/tracing.md"
     Http = "docs/guide/http.md"
     Steering = "docs/guide/steering.md"
+    Blocking = "docs/guide/blocking.md"
+    Limits = "docs/guide/limits.md"
     Caching = "docs/guide/caching.md"
     Tools = "docs/guide/tools.md"
     StructuredOutput = "docs/guide/structured-output.md"

@@ -81,10 +81,6 @@ pub(super) fn check_nodes(nodes: &[DeclaredNode], problems: &mut Problems) -> Na
         if [timeouts.run, timeouts.idle].into_iter().flatten().any(|limit| limit.is_zero()) {
             problems.add(ProblemKind::ZeroTimeout { node: name.to_string() }, node.place);
         }
-        if let Some(setting) = node.node.settings.not_for_a_graph() {
-            let node_name = name.to_string();
-            problems.add(ProblemKind::SettingOfSubgraph { node: node_name, setting }, node.place);
-        }
         if names.ids.insert(Arc::clone(&name), names.list.len() as u32).is_some() {
             problems.add(ProblemKind::DuplicateNode { name: name.to_string() }, node.place);
         }
