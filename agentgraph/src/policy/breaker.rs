@@ -60,15 +60,21 @@ enum Condition {
 
 /// An attempt was not made, since too many before it have failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the breaker `{name}` is open after failed attempts: it lets one through in {wait:?} at the earliest"
-)]
+#[error("the breaker `{name}` is open after failed attempts: {}", when(*.wait))]
 #[non_exhaustive]
 pub struct BreakerOpen {
     /// The name of the breaker.
     pub name: Arc<str>,
     /// The time until an attempt may try; zero if one is trying now.
     pub wait: Duration,
+}
+
+fn when(wait: Duration) -> String {
+    if wait.is_zero() {
+        "another attempt is trying whether it may close".to_owned()
+    } else {
+        format!("it lets one through in {wait:?}")
+    }
 }
 
 impl Breaker {

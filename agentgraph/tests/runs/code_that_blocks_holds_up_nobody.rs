@@ -142,6 +142,25 @@ async fn a_node_elsewhere_does_durable_steps_asks_emits_and_panics_as_others_do(
     }
 }
 
+#[tokio::test]
+async fn events_arrive_while_a_node_blocks() {
+    let (go_on, wait) = channel();
+    let wait = Arc::new(Mutex::new(wait));
+    let node = move |ctx: Ctx| {
+        let wait = Arc::clone(&wait);
+        async move {
+            ctx.emit("it begins").await;
+            wait.lock().unwrap().recv_timeout(Duration::from_secs(60)).unwrap();
+        }
+    };
+    let graph = StateGraph::<Words>::new().node("a", node.blocking()).edge(START, "a").compile().unwrap();
+    let mut events = graph.invoke(Words::update()).views([View::Custom]).stream();
+    let first = events.next().await.unwrap();
+    assert!(matches!(first.kind, EventKind::Custom { .. }), "{first:?}");
+    go_on.send(()).unwrap();
+    assert!(matches!(events.next().await.unwrap().kind, EventKind::Ended { .. }));
+}
+
 /// Tells when it is dropped.
 struct Gone(Sender<()>);
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentgraph::graph::ProblemKind;
+use agentgraph::host::{Host, TaskCall, TaskReply};
 use agentgraph::node::Node;
 use agentgraph::policy::Limit;
 use agentgraph::prelude::*;
@@ -250,6 +251,37 @@ async fn all_places_are_used_and_each_event_says_when_a_task_began() {
     assert!(matches!(events.last().unwrap().kind, EventKind::Ended { .. }));
     assert_eq!((gauges.call.most(), most), (10, 10));
     assert_eq!(begun.elapsed(), Duration::from_secs(10), "ten at a time, a hundred seconds of work");
+}
+
+/// Another process, which counts the tasks that it runs at once.
+struct Elsewhere {
+    graph: CompiledGraph<Work>,
+    running: Gauge,
+}
+
+#[async_trait::async_trait]
+impl Host for Elsewhere {
+    async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+        let _running = self.running.enter();
+        sleep(Duration::from_millis(5)).await;
+        Ok(self.graph.run_task(call).await?)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_runs_elsewhere_keeps_its_place() {
+    let leaf = || StateGraph::new().node("a", async || Work::update().done(1)).node("b", async || {});
+    let leaf = || leaf().edge(START, "a").edge(START, "b").compile().unwrap();
+    let graph = || {
+        let graph = StateGraph::new().node("one", leaf()).node("two", leaf()).node("three", async || {});
+        graph.edge(START, "one").edge(START, "two").edge(START, "three").compile().unwrap()
+    };
+    for most in 1..4 {
+        let running = Gauge::default();
+        let graph = graph().host(Elsewhere { graph: graph(), running: running.clone() });
+        let work = graph.invoke(Work::update()).max_concurrency(most).finish().await.unwrap();
+        assert_eq!((work.done, running.most()), (2, most));
+    }
 }
 
 #[tokio::test(start_paused = true)]
