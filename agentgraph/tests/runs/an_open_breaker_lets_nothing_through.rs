@@ -120,19 +120,19 @@ proptest! {
     }
 }
 
-/// Waits for a permit, and fails.
-async fn fail_late(late: Dep<Arc<Semaphore>>) -> Result<()> {
+/// Waits for a permit, and ends as the state says.
+async fn end_late(late: Dep<Arc<Semaphore>>, trip: Snapshot<Trip>) -> Result<()> {
     late.acquire().await?.forget();
-    Err("down".into())
+    if trip.end == FAILS { Err("down".into()) } else { Ok(()) }
 }
 
 #[tokio::test]
 async fn one_attempt_tries_and_the_next_one_if_it_is_dropped() {
     let (clock, late) = (Clock::default(), Arc::new(Semaphore::new(1)));
     let breaker = Breaker::new("service", 1, Duration::from_secs(10));
-    let graph = StateGraph::<Trip>::new().node("a", fail_late.breaker(&breaker)).edge(START, "a");
+    let graph = StateGraph::new().node("a", end_late.breaker(&breaker)).edge(START, "a");
     let graph = graph.dep(Arc::clone(&late)).compile().unwrap().services(clock.clone());
-    let run = || Box::pin(graph.invoke(Trip::update()).into_future());
+    let run = || Box::pin(graph.invoke(Trip::update().end(FAILS)).into_future());
 
     assert_eq!(run().await.unwrap_err().code(), Code::NodeFailed);
     let refused = run().await.unwrap_err();
@@ -155,24 +155,24 @@ async fn one_attempt_tries_and_the_next_one_if_it_is_dropped() {
 async fn attempts_from_before_it_opened_decide_nothing() {
     let (clock, late) = (Clock::default(), Arc::new(Semaphore::new(0)));
     let breaker = Breaker::new("service", 2, Duration::from_secs(10));
-    let graph = StateGraph::<Trip>::new().node("a", fail_late.breaker(&breaker)).edge(START, "a");
+    let graph = StateGraph::new().node("a", end_late.breaker(&breaker)).edge(START, "a");
     let graph = graph.dep(Arc::clone(&late)).compile().unwrap().services(clock.clone());
-    let run = || Box::pin(graph.invoke(Trip::update()).into_future());
-    let mut all = [run(), run(), run()];
+    let run = |end| Box::pin(graph.invoke(Trip::update().end(end)).into_future());
+    let mut all = [run(FAILS), run(FAILS), run(FAILS), run(0)];
     for one in &mut all {
         assert!(poll_once(one).is_pending());
     }
     late.add_permits(2);
-    let [one, two, mut three] = all;
+    let [one, two, three, four] = all;
     let (one, two) = tokio::join!(one, two);
     assert_eq!([one, two].map(|end| end.unwrap_err().code()), [Code::NodeFailed; 2]);
     clock.advance(Duration::from_secs(9));
+    late.add_permits(2);
+    assert!(three.await.is_err() && four.await.is_ok());
     late.add_permits(1);
-    assert!(poll_once(&mut three).is_ready());
-    // Its failure does not begin a further pause.
+    assert_eq!(run(0).await.unwrap_err().code(), Code::BreakerOpen, "the late success closed it");
     clock.advance(Duration::from_secs(1));
-    late.add_permits(1);
-    assert_eq!(run().await.unwrap_err().code(), Code::NodeFailed, "it tries");
+    assert!(run(0).await.is_ok(), "the late failure began a further pause");
 }
 
 #[tokio::test]

@@ -336,6 +336,31 @@ async fn nodes_of_several_graphs_begin_no_faster_than_their_rate() {
 }
 
 #[tokio::test]
+async fn attempts_that_waited_for_a_place_do_not_begin_together() {
+    let limit = Limit::new("search", 2).rate(1, Duration::from_secs(1));
+    let (time, begun) = (VirtualTime::new(), Begun::default());
+    let mut graph = StateGraph::new();
+    for at in 0..4 {
+        let (clock, begun) = (time.clone(), begun.clone());
+        // The first two end at the same time.
+        let search = move || {
+            begun.0.lock().unwrap().push(clock.elapsed());
+            let rest = Duration::from_secs(10).saturating_sub(clock.elapsed());
+            let ended = clock.sleep(rest);
+            async move {
+                ended.await;
+                Work::update().done(1)
+            }
+        };
+        let name = format!("search{at}");
+        graph = graph.node(&*name, search.limit(&limit)).edge(START, &*name);
+    }
+    let graph = graph.compile().unwrap().services(time.clone());
+    assert_eq!(time.run(graph.invoke(Work::update())).await.unwrap().output().done, 4);
+    assert_eq!(*begun.0.lock().unwrap(), [0, 1, 10, 11].map(Duration::from_secs));
+}
+
+#[tokio::test]
 async fn an_attempt_that_is_dropped_while_it_waits_uses_up_no_start() {
     let limit = Limit::new("search", 9).rate(1, Duration::from_secs(1));
     let (time, begun) = (VirtualTime::new(), Begun::default());
