@@ -149,7 +149,7 @@ async fn cached_attempt(
         return Ok(step);
     }
     let result = admitted_attempt(node, task, policies).await;
-    // An answer belongs to its thread.
+    // A person's answer is valid only for its thread.
     let has_asked = control.is_closed(task.request.index) || !control.asked(task.request.index).is_empty();
     if !has_asked {
         entry.keep(&result).await;
@@ -157,7 +157,7 @@ async fn cached_attempt(
     result
 }
 
-/// An attempt that its breaker and its limit have let through.
+/// Makes an attempt once the node's breaker and limit allow it.
 async fn admitted_attempt(
     node: &Arc<dyn AnyNode>,
     task: &Task<'_, AnyState>,
@@ -165,13 +165,13 @@ async fn admitted_attempt(
 ) -> NodeResult<AnyState> {
     let services = &*task.shared.services;
     let breaker = policies.breaker.as_ref();
-    // Before the wait for a place, so that nothing waits while a service is down.
+    // Before waiting for a place: fail fast while the service is down.
     breaker.map(|breaker| breaker.check(services)).transpose()?;
     let _place = match &policies.limit {
         None => None,
         Some(limit) => limit.enter(services).await,
     };
-    // And after it: the attempts before this one may have failed.
+    // Again after the wait: earlier attempts may have failed meanwhile.
     let admitted = breaker.map(|breaker| breaker.admit(services)).transpose()?;
     let result = timed_attempt(node, task, policies).await;
     match (admitted, &result) {

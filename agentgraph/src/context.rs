@@ -96,7 +96,7 @@ pub(crate) struct GraphShared {
     pub(crate) store: Option<Arc<dyn Store>>,
     /// The name of the agent that it is, for the spans of its runs.
     pub(crate) agent: Option<Arc<str>>,
-    /// Those of its runs and of its nodes.
+    /// Slow polls of its runs and nodes.
     pub(crate) slow_polls: Arc<SlowPolls>,
 }
 

@@ -119,7 +119,7 @@ codes! {
     NodePanicked = "E_NODE_PANICKED",
     /// A node ran longer than its timeout.
     NodeTimeout = "E_NODE_TIMEOUT",
-    /// A node was not run, since its breaker is open after failed attempts.
+    /// A node was not run because its breaker is open.
     BreakerOpen = "E_BREAKER_OPEN",
     /// A superstep took longer than allowed.
     StepTimeout = "E_STEP_TIMEOUT",

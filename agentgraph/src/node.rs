@@ -128,13 +128,13 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Runs the node on a thread that it may block: for code that reads files, calls a library that waits, or
-    /// computes for long and would hold up everything else that its thread polls. By default a thread of
-    /// tokio's pool for blocking code. See
+    /// Runs the node on a thread that may be blocked: for file access, blocking libraries and long
+    /// computations, which would otherwise stall everything else polled by the same thread. By default a
+    /// thread of tokio's blocking pool; see
     /// [`Services::spawn_blocking`](crate::checkpoint::Services::spawn_blocking).
     ///
-    /// A timeout ends the attempt for its run, but its code goes on up to its next `.await`; what it returns
-    /// is dropped. See [`Timeout::unstopped`](crate::Timeout::unstopped).
+    /// A timeout ends the attempt for the run, but the code continues up to its next `.await`, and its result
+    /// is discarded. See [`Timeout::unstopped`](crate::Timeout::unstopped).
     ///
     /// ```
     /// # use agentgraph::prelude::*;
@@ -167,23 +167,24 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Runs the node as a task of the runtime, on any of its threads: for several nodes that compute at once,
-    /// for some milliseconds between two `.await`s. Timeouts are as with [`blocking`](IntoNode::blocking).
+    /// Runs the node as a task of the runtime, on any of its workers, so that several nodes can compute in
+    /// parallel, for milliseconds between two `.await`s. Timeouts work as with
+    /// [`blocking`](IntoNode::blocking).
     fn spawned(self) -> Node<S> {
         let mut node = self.into_node();
         node.settings.policies.elsewhere = Some(Elsewhere::Spawned);
         node
     }
 
-    /// Uses an update of the node again instead of running it: one that was made with the same key, and for a
-    /// dispatch with the same input, less than `lifetime` ago. The key must contain everything of the state,
-    /// and of the world outside, that the update depends on.
+    /// Caches updates of the node. An update is reused for the same key, and for dispatches also the same
+    /// input, until its `lifetime` has passed. The key must cover every part of the state, and of the outside
+    /// world, that the update depends on.
     ///
-    /// Updates are kept in the [store](crate::CompiledGraph::store) of the graph, in the namespace
-    /// `["node-cache", node]`: graphs with one store share the entries of nodes with one name. Errors are not
-    /// kept, nor updates of a task that has asked a question. A failing store is as an empty one. Events show
-    /// a hit as [`TaskEnd::Cached`](crate::run::TaskEnd::Cached). A hit neither waits for the node's
-    /// [`limit`](IntoNode::limit) nor asks its [`breaker`](IntoNode::breaker). It is a problem at `compile()`
+    /// Updates are stored in the graph's [store](crate::CompiledGraph::store), in the namespace
+    /// `["node-cache", node]`: graphs that share a store share the entries of nodes with the same name.
+    /// Errors are never cached, nor updates of a task that asked a question. If the store fails, the node
+    /// runs. Events report a hit as [`TaskEnd::Cached`](crate::run::TaskEnd::Cached). Hits bypass the node's
+    /// [`limit`](IntoNode::limit) and [`breaker`](IntoNode::breaker). `compile()` refuses a cache
     /// if the node returns commands, or if the state has secret channels.
     ///
     /// ```
@@ -227,16 +228,16 @@ pub trait IntoNode<S: State, M>: Sized {
         node
     }
 
-    /// Fails attempts of the node at once, without running it, while the [`Breaker`] is open. A node has one
-    /// breaker: a further one replaces it.
+    /// Rejects attempts of the node while the [`Breaker`] is open. A node has one breaker; setting another
+    /// replaces it.
     fn breaker(self, breaker: &Breaker) -> Node<S> {
         let mut node = self.into_node();
         node.settings.policies.breaker = Some(breaker.clone());
         node
     }
 
-    /// Holds back attempts of the node while too many of the nodes with this [`Limit`] run. A node has one
-    /// limit: a further one replaces it.
+    /// Makes attempts of the node wait for the [`Limit`], which other nodes may share. A node has one limit;
+    /// setting another replaces it.
     fn limit(self, limit: &Limit) -> Node<S> {
         let mut node = self.into_node();
         node.settings.policies.limit = Some(limit.clone());
@@ -434,7 +435,7 @@ pub(crate) struct NodeSettings {
 }
 
 impl NodeSettings {
-    /// The setting that does not fit the node, and the reason. `channels` are those of its graph.
+    /// A setting that the node cannot have, and the reason. `channels` are those of its graph.
     pub(crate) fn misfit(&self, channels: &[Channel]) -> Option<(&'static str, &'static str)> {
         let Policies { cache, limit, elsewhere, .. } = &self.policies;
         if cache.is_some() && self.commands {
@@ -446,8 +447,8 @@ impl NodeSettings {
         if cache.is_some() && channels.iter().any(|channel| channel.secret) {
             return Some(("cache", "the state has secret channels, which a store may not see"));
         }
-        // A graph would hold a place of the limit that its own nodes may wait for; and on a thread of its
-        // own, its depth would be bounded by that thread's stack.
+        // A graph would hold a place of a limit that its own nodes may wait for. On another thread, the
+        // levels inside it would be polled on the stack.
         const GRAPH: &str = "it is a graph: give the setting to the nodes in it";
         match (&self.graph, elsewhere, limit) {
             (None, ..) | (Some(_), None, None) => None,

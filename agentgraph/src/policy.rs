@@ -32,22 +32,22 @@ pub(crate) struct Policies {
     /// The first policy that retries an error decides.
     pub(crate) retry: Vec<RetryPolicy>,
     pub(crate) timeouts: Timeouts,
-    /// Uses updates of earlier attempts again.
+    /// Reuses updates of earlier attempts.
     pub(crate) cache: Option<Cache>,
-    /// Fails attempts at once after too many have failed.
+    /// Rejects attempts after too many failures.
     pub(crate) breaker: Option<Breaker>,
-    /// Holds back attempts while too many run.
+    /// Limits concurrent attempts and their rate.
     pub(crate) limit: Option<Limit>,
-    /// Where attempts run; `None`: the run polls them.
+    /// Which thread polls attempts; `None`: that of the run.
     pub(crate) elsewhere: Option<Elsewhere>,
 }
 
-/// Where the attempts of a node run, if its run does not poll them.
+/// The thread that polls the attempts of a node instead of that of its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
-    /// On any thread of the runtime.
+    /// Any worker of the runtime.
     Spawned,
-    /// On a thread that they may block.
+    /// A thread that may be blocked.
     Blocking,
 }
 

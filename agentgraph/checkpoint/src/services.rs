@@ -23,9 +23,8 @@ pub trait Services: Send + Sync + 'static {
     /// The wall clock; checkpoints carry it.
     fn now(&self) -> SystemTime;
 
-    /// The time since some fixed moment, by a clock that is never set; time limits are measured with it. By
-    /// default the wall clock. It agrees with [`sleep`](Self::sleep): a sleep ends when this has grown by its
-    /// duration.
+    /// A monotonic clock, from an arbitrary start; time limits are measured with it. By default the wall
+    /// clock. It must agree with [`sleep`](Self::sleep).
     fn elapsed(&self) -> Duration {
         self.now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
@@ -33,8 +32,7 @@ pub trait Services: Send + Sync + 'static {
     /// Waits; retry backoff and node timeouts use it.
     async fn sleep(&self, duration: Duration);
 
-    /// Polls `work` to its end beside its caller, on any thread; for nodes that are
-    /// `spawned`. By default a task of tokio.
+    /// Runs `work` as a task, for nodes with `.spawned()`. By default a tokio task.
     ///
     /// # Panics
     /// The default panics outside a tokio runtime.
@@ -42,8 +40,8 @@ pub trait Services: Send + Sync + 'static {
         tokio::spawn(work);
     }
 
-    /// Runs `work` on a thread that it may block, for nodes that are `blocking`. By default one of tokio's
-    /// pool for blocking code, which has 512 threads unless the runtime was built with another number.
+    /// Runs `work` on a thread that may be blocked, for nodes with `.blocking()`. By default a thread of
+    /// tokio's blocking pool, which has at most 512 threads unless configured otherwise.
     ///
     /// # Panics
     /// The default panics outside a tokio runtime.
@@ -61,7 +59,7 @@ pub trait Services: Send + Sync + 'static {
     }
 }
 
-/// How far tokio's clock may be behind the beginning of [`SystemServices::elapsed`].
+/// How far tokio's clock may lag behind the start of [`SystemServices::elapsed`].
 const BEFORE_BEGIN: Duration = Duration::from_secs(86_400);
 
 /// The real clock, tokio's timer and the operating system's randomness.
@@ -77,7 +75,7 @@ impl Services for SystemServices {
     fn elapsed(&self) -> Duration {
         static BEGIN: OnceLock<std::time::Instant> = OnceLock::new();
         let begin = *BEGIN.get_or_init(std::time::Instant::now);
-        // Tokio's clock, since `sleep` goes by it: a test may have paused it, even before the beginning.
+        // Tokio's clock, which `sleep` uses too. A test may have paused it before `begin`.
         (Instant::now() + BEFORE_BEGIN).saturating_duration_since(begin.into())
     }
 

@@ -1,4 +1,4 @@
-//! The entry of an attempt in the cache of its node.
+//! The cache entry of an attempt.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::typed::{AnySchema, AnyState};
 use agentgraph_checkpoint::store::{Namespace, StoreExt};
 use agentgraph_checkpoint::{Store, StoreError};
 
-/// An entry in the store of the graph, which exists after the first attempt with its key.
+/// The cache entry of an attempt, in the store of the graph.
 pub(super) struct Entry<'a> {
     cache: &'a Cache,
     store: &'a Arc<dyn Store>,
@@ -31,7 +31,7 @@ impl<'a> Entry<'a> {
         let input = task.input.map(|input| input.encode()).transpose()?;
         let key = (cache.key)(task.state);
         let mut hash = Sha256::new();
-        // The length, so that a key and an input do not look like a longer key.
+        // The length separates the key from the input.
         hash.update(key.len().to_le_bytes());
         hash.update(key);
         hash.update(input.unwrap_or_default());
@@ -44,9 +44,9 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// The step that is kept. A store that fails keeps nothing.
+    /// Returns the cached step. A failing store counts as a miss.
     pub(super) async fn find(&self) -> Option<Step<AnyState>> {
-        // A read does not make an entry younger.
+        // By default a read extends the lifetime of an item.
         let found = self.store.get(&self.namespace, &self.key).refresh(false).await;
         let item = found.unwrap_or_else(|error| self.without_store(&error))?;
         let Value::String(update) = &item.value else { return None };
@@ -57,7 +57,7 @@ impl<'a> Entry<'a> {
         Some(Step::Update(update))
     }
 
-    /// Keeps the step of an attempt that has succeeded.
+    /// Stores the result of a successful attempt.
     pub(super) async fn keep(&self, result: &NodeResult<AnyState>) {
         let update = match result {
             Ok(Step::None) => String::new(),
@@ -78,7 +78,7 @@ impl<'a> Entry<'a> {
 
     fn without_store<T: Default>(&self, error: &StoreError) -> T {
         let node = self.node();
-        tracing::warn!(target: "agentgraph", node, %error, "a node runs without its cache: the store failed");
+        tracing::warn!(target: "agentgraph", node, %error, "the store of a node's cache failed: the node runs without it");
         T::default()
     }
 

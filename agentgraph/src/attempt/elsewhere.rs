@@ -1,4 +1,4 @@
-//! Attempts that another thread polls.
+//! Attempts polled by another thread.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -20,8 +20,7 @@ use crate::error::{Code, Error, OwnError};
 use crate::policy::Elsewhere;
 use crate::typed::AnyState;
 
-/// Makes an attempt on another thread. When this is dropped, the attempt ends at its next `.await`; until
-/// then its thread runs it.
+/// Makes an attempt on another thread. Dropping this future ends the attempt at its next `.await`.
 pub(super) async fn attempt_elsewhere(
     place: Elsewhere,
     node: Arc<dyn AnyNode>,
@@ -35,7 +34,7 @@ pub(super) async fn attempt_elsewhere(
         let mut attempt = CatchPanic::new(|| invoke(&*node, &call.task()));
         poll_fn(|cx| {
             let polled = Pin::new(&mut attempt).poll(cx);
-            // The run stores results of durable steps, and looks for them when its task is woken.
+            // The run stores results of durable steps, but checks for them only when its task is woken.
             if polled.is_pending() && call.task().shared.control.has_unstored() {
                 run.wake();
             }
@@ -46,8 +45,8 @@ pub(super) async fn attempt_elsewhere(
     let (attempt, abort) = abortable(attempt.in_current_span());
     let _stop = AbortOnDrop(abort);
     let (end, ended) = oneshot::channel();
-    // The attempt is gone, with its snapshot, before its result is there: a snapshot that lives on would make
-    // the merge clone the state.
+    // `map` drops the attempt, and with it the snapshot, before the result is sent: while a snapshot exists,
+    // the merge has to clone the state.
     let work = attempt.map(|result| {
         if let Ok(result) = result {
             drop(end.send(result));
@@ -59,7 +58,7 @@ pub(super) async fn attempt_elsewhere(
     }
     let mut ended = pin!(ended);
     let result = poll_fn(|cx| {
-        // Before the look at the end, so that no wake is lost.
+        // Registered before the result is checked, so that no wake is lost.
         waiting.register(cx.waker());
         match ended.as_mut().poll(cx) {
             Poll::Ready(Ok(result)) => Poll::Ready(result),
@@ -75,15 +74,15 @@ fn dropped() -> Error {
     Error::new(Code::NodeFailed, problem)
 }
 
-/// Polls a future on this thread to its end. Unlike with the `block_on` of an executor, code in the future
-/// may block on further ones.
+/// Polls a future to completion on this thread. Unlike in the `block_on` of an executor, code inside the
+/// future may itself block on futures.
 fn block_on(work: impl Future<Output = ()>) {
     let here = Arc::new(ThisThread { thread: thread::current(), is_woken: AtomicBool::new(false) });
     let waker = Waker::from(Arc::clone(&here));
     let mut cx = Context::from_waker(&waker);
     let mut work = pin!(work);
     while work.as_mut().poll(&mut cx).is_pending() {
-        // The code may park its thread, too, and use up our token. The flag stays.
+        // Code inside the future may also park this thread and consume the unpark token; the flag remains.
         while !here.is_woken.swap(false, Ordering::Acquire) {
             thread::park();
         }

@@ -175,23 +175,23 @@ impl<O, S> DependencyNode<O, S> {
         self
     }
 
-    /// Runs the node on a thread that it may block, as [`IntoNode::blocking`](crate::IntoNode::blocking)
-    /// does; a sync node, too.
+    /// Runs the node on a thread that may be blocked, as [`IntoNode::blocking`](crate::IntoNode::blocking)
+    /// does. Works for sync nodes, too.
     #[must_use]
     pub fn blocking(mut self) -> Self {
         self.settings.policies.elsewhere = Some(Elsewhere::Blocking);
         self
     }
 
-    /// Runs the node as a task of the runtime, as [`IntoNode::spawned`](crate::IntoNode::spawned) does; a
-    /// sync node, too.
+    /// Runs the node as a task of the runtime, as [`IntoNode::spawned`](crate::IntoNode::spawned) does. Works
+    /// for sync nodes, too.
     #[must_use]
     pub fn spawned(mut self) -> Self {
         self.settings.policies.elsewhere = Some(Elsewhere::Spawned);
         self
     }
 
-    /// Fails attempts of the node at once while the breaker is open, as
+    /// Rejects attempts of the node while the breaker is open, as
     /// [`IntoNode::breaker`](crate::IntoNode::breaker) does.
     #[must_use]
     pub fn breaker(mut self, breaker: &Breaker) -> Self {
@@ -199,7 +199,7 @@ impl<O, S> DependencyNode<O, S> {
         self
     }
 
-    /// Holds back attempts of the node, as [`IntoNode::limit`](crate::IntoNode::limit) does.
+    /// Makes attempts of the node wait for the limit, as [`IntoNode::limit`](crate::IntoNode::limit) does.
     #[must_use]
     pub fn limit(mut self, limit: &Limit) -> Self {
         self.settings.policies.limit = Some(limit.clone());

@@ -179,13 +179,13 @@ impl Executor<'_> {
         }
     }
 
-    /// Whether there is more to the call of a task than the call of its node.
+    /// Whether calls of tasks need a wrapper: a span, a place, or a timer.
     #[inline]
     fn is_watched(&self) -> bool {
         self.spans.is_some() || self.runtime.places.shared().is_some() || self.times_nodes()
     }
 
-    /// Whether polls of nodes are timed, since the run was slow.
+    /// Whether polls of nodes are timed because a run of the graph was slow.
     #[inline]
     fn times_nodes(&self) -> bool {
         self.runtime.shared.root().graph.slow_polls.times_nodes()
@@ -202,7 +202,7 @@ impl Executor<'_> {
         }))
     }
 
-    /// A call that begins as soon as its task has a place among those of the whole call.
+    /// Delays the call of a task until it has one of the places of the whole call.
     #[cold]
     fn in_place(
         &self,

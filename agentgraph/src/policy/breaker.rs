@@ -1,4 +1,4 @@
-//! [`Breaker`]: no attempts for a while after too many have failed.
+//! [`Breaker`]: a circuit breaker for nodes.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use agentgraph_checkpoint::services::Services;
 
-/// A circuit breaker that nodes share, those of one graph or of several in one process: when a service is
-/// down, its nodes fail at once instead of calling it. Clones are the same breaker.
+/// A circuit breaker shared by nodes of one graph, or of several graphs in one process. While a service is
+/// down, its nodes fail fast instead of calling it. Clones share the breaker.
 ///
-/// It opens after so many failed attempts in a row. While it is open, attempts fail with [`BreakerOpen`]
-/// (`E_BREAKER_OPEN`). After the pause one attempt may try; it closes the breaker or opens it for a further
-/// pause. Questions of a node are no failures.
+/// It opens after `failures` consecutive failed attempts. While it is open, attempts fail with
+/// [`BreakerOpen`] (`E_BREAKER_OPEN`). After the pause it lets one trial attempt through: if that succeeds,
+/// the breaker closes, otherwise it stays open for another pause. An attempt that asks a question counts
+/// neither as a success nor as a failure.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -50,35 +51,35 @@ struct Shared {
 
 #[derive(Clone, Copy, Debug)]
 enum Condition {
-    /// So many attempts have failed, one after the other.
+    /// The number of consecutive failures.
     Closed(u32),
-    /// Until this time of the services' clock.
+    /// Until this time, by [`Services::elapsed`].
     Open(Duration),
-    /// An attempt tries.
-    Tried,
+    /// A trial attempt is running.
+    Trial,
 }
 
-/// An attempt was not made, since too many before it have failed.
+/// An attempt was rejected because its breaker is open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the breaker `{name}` is open after failed attempts: {}", when(*.wait))]
 #[non_exhaustive]
 pub struct BreakerOpen {
     /// The name of the breaker.
     pub name: Arc<str>,
-    /// The time until an attempt may try; zero if one is trying now.
+    /// The time until a trial is allowed; zero while a trial is running.
     pub wait: Duration,
 }
 
 fn when(wait: Duration) -> String {
     if wait.is_zero() {
-        "another attempt is trying whether it may close".to_owned()
+        "a trial attempt is running".to_owned()
     } else {
-        format!("it lets one through in {wait:?}")
+        format!("the next trial is allowed in {wait:?}")
     }
 }
 
 impl Breaker {
-    /// Opens after `failures` failed attempts in a row, at least one, for `pause`. The name is for people.
+    /// Opens for `pause` after `failures` consecutive failures; 0 counts as 1. The name is informational.
     pub fn new(name: impl Into<Arc<str>>, failures: u32, pause: Duration) -> Self {
         let condition = Mutex::new(Condition::Closed(0));
         Breaker(Arc::new(Shared { name: name.into(), failures: failures.max(1), pause, condition }))
@@ -89,12 +90,12 @@ impl Breaker {
         &self.0.name
     }
 
-    /// The error of an attempt that began now, if there is one.
+    /// Fails if an attempt would be rejected now.
     pub(crate) fn check(&self, services: &dyn Services) -> Result<(), BreakerOpen> {
         let refused = |wait| Err(BreakerOpen { name: Arc::clone(&self.0.name), wait });
         match *self.condition() {
             Condition::Closed(_) => Ok(()),
-            Condition::Tried => refused(Duration::ZERO),
+            Condition::Trial => refused(Duration::ZERO),
             Condition::Open(until) => match until.saturating_sub(services.elapsed()) {
                 Duration::ZERO => Ok(()),
                 wait => refused(wait.min(self.0.pause)),
@@ -102,22 +103,22 @@ impl Breaker {
         }
     }
 
-    /// Begins an attempt.
+    /// Lets an attempt through, or rejects it.
     pub(crate) fn admit(&self, services: &dyn Services) -> Result<Admitted<'_>, BreakerOpen> {
         self.check(services)?;
         let mut condition = self.condition();
-        let tries = match *condition {
+        let is_trial = match *condition {
             Condition::Closed(_) => false,
             Condition::Open(_) => true,
-            // Another one was faster.
-            Condition::Tried => {
+            // Another attempt became the trial between `check` and the lock.
+            Condition::Trial => {
                 return Err(BreakerOpen { name: Arc::clone(&self.0.name), wait: Duration::ZERO });
             }
         };
-        if tries {
-            *condition = Condition::Tried;
+        if is_trial {
+            *condition = Condition::Trial;
         }
-        Ok(Admitted { breaker: self, tries })
+        Ok(Admitted { breaker: self, is_trial })
     }
 
     fn condition(&self) -> MutexGuard<'_, Condition> {
@@ -132,21 +133,20 @@ impl fmt::Debug for Breaker {
     }
 }
 
-/// An attempt that a breaker has let through.
+/// An attempt that passed its breaker.
 pub(crate) struct Admitted<'a> {
     breaker: &'a Breaker,
-    /// Whether the breaker was open, and this attempt tries.
-    tries: bool,
+    is_trial: bool,
 }
 
 impl Admitted<'_> {
     pub(crate) fn succeeded(mut self) {
         let mut condition = self.breaker.condition();
-        // An attempt from before the breaker opened does not close it.
-        if self.tries || matches!(*condition, Condition::Closed(_)) {
+        // Only the trial closes an open breaker: an older attempt says nothing about the service now.
+        if self.is_trial || matches!(*condition, Condition::Closed(_)) {
             *condition = Condition::Closed(0);
         }
-        self.tries = false;
+        self.is_trial = false;
     }
 
     pub(crate) fn failed(mut self, services: &dyn Services) {
@@ -154,22 +154,21 @@ impl Admitted<'_> {
         let mut condition = self.breaker.condition();
         let failed = match *condition {
             Condition::Closed(failed) => failed.saturating_add(1),
-            Condition::Open(_) | Condition::Tried => 0,
+            Condition::Open(_) | Condition::Trial => 0,
         };
-        if self.tries || failed >= *failures {
+        if self.is_trial || failed >= *failures {
             *condition = Condition::Open(services.elapsed().saturating_add(*pause));
         } else if let Condition::Closed(count) = &mut *condition {
             *count = failed;
         }
-        self.tries = false;
+        self.is_trial = false;
     }
 }
 
 impl Drop for Admitted<'_> {
-    /// An attempt that tried and says nothing, since it was dropped or asks a question, lets the next one
-    /// try.
+    /// A trial without a result, because it was dropped or asked a question, allows the next trial at once.
     fn drop(&mut self) {
-        if self.tries {
+        if self.is_trial {
             *self.breaker.condition() = Condition::Open(Duration::ZERO);
         }
     }

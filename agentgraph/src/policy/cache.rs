@@ -1,4 +1,4 @@
-//! [`Cache`]: how a node's updates are kept to be used again.
+//! [`Cache`]: the cache policy of a node.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::record::codec::Codec;
 use crate::state::StoredState;
 use crate::typed::AnyState;
 
-/// How the updates of a node are kept to be used again.
+/// The cache policy of a node.
 #[derive(Clone)]
 pub(crate) struct Cache {
-    /// What a result depends on, beside the input of a dispatch.
+    /// The key of a result, without the input of a dispatch.
     pub(crate) key: Arc<dyn Fn(&AnyState) -> String + Send + Sync>,
     pub(crate) lifetime: Duration,
     pub(crate) codec: Codec,
@@ -23,7 +23,7 @@ impl Cache {
         lifetime: Duration,
     ) -> Self {
         let key = move |state: &AnyState| key(state.shared::<S>());
-        // An entry of another version of the state has other fields, which cannot be read: it is no entry.
+        // The version does not matter: an entry with other fields cannot be decoded, and counts as a miss.
         Cache { key: Arc::new(key), lifetime, codec: Codec::of::<S>(0) }
     }
 }

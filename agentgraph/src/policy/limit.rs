@@ -1,4 +1,4 @@
-//! [`Limit`]: how many attempts of some nodes run at once, and how many begin in a time.
+//! [`Limit`]: the maximum concurrency and start rate of nodes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +8,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use agentgraph_checkpoint::services::Services;
 
-/// A limit that nodes share: those of one graph, or of several in one process. Attempts beyond it wait, in
-/// their order. Clones are the same limit.
+/// A limit shared by nodes of one graph, or of several graphs in one process. Attempts beyond it wait in FIFO
+/// order. Clones share the limit.
 ///
-/// An attempt waits before its timeouts begin. It keeps its place in the
-/// [`max_concurrency`](crate::RunBuilder::max_concurrency) of its call meanwhile.
+/// The wait is not part of the attempt's timeouts. A waiting task keeps its place in the
+/// [`max_concurrency`](crate::RunBuilder::max_concurrency) of its call.
 ///
 /// ```
 /// # use agentgraph::prelude::*;
@@ -50,13 +50,14 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// At most `most` attempts at once, at least one. The name is for people.
+    /// Allows `most` attempts at once; 0 counts as 1. The name is informational.
     pub fn new(name: impl Into<Arc<str>>, most: usize) -> Self {
         let most = most.clamp(1, Semaphore::MAX_PERMITS);
         Limit { name: name.into(), most, places: Arc::new(Semaphore::new(most)), rate: None }
     }
 
-    /// At most `starts` attempts, at least one, begin in any span of time as long as `per`.
+    /// Also limits the rate: at most `starts` attempts start within any window of length `per`. 0 counts as
+    /// 1.
     #[must_use]
     pub fn rate(self, starts: usize, per: Duration) -> Self {
         let rate = Rate { starts: starts.max(1), per, next: Semaphore::new(1), begun: Mutex::default() };
@@ -73,11 +74,11 @@ impl Limit {
         self.most - self.places.available_permits()
     }
 
-    /// Waits until an attempt may begin. It runs until the place is dropped.
+    /// Waits for a place, which the attempt occupies until the permit is dropped.
     pub(crate) async fn enter(&self, services: &dyn Services) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         let place = self.places.acquire().await.ok();
-        // Last, or attempts that have waited for a place would begin together.
+        // After the place: otherwise attempts that queued for a place could start in a burst.
         if let Some(rate) = &self.rate {
             rate.wait(services).await;
         }
@@ -89,9 +90,9 @@ impl Limit {
 struct Rate {
     starts: usize,
     per: Duration,
-    /// Held by the attempt that begins next. An attempt that is dropped while it waits leaves nothing behind.
+    /// Held by the first waiter. A dropped waiter releases it without consuming a start.
     next: Semaphore,
-    /// The last starts, the oldest first; at most `starts` of them.
+    /// The most recent starts, oldest first; at most `starts` of them.
     begun: Mutex<VecDeque<Duration>>,
 }
 
@@ -103,12 +104,12 @@ impl Rate {
         }
     }
 
-    /// Notes a start; the error is the wait until there may be one.
+    /// Records a start, or returns the time until the next one is allowed.
     fn begin(&self, now: Duration) -> Result<(), Duration> {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if begun.len() == self.starts {
             let oldest = begun.front().copied().unwrap_or_default();
-            // A clock that went back does not make the wait longer than the span.
+            // Even if the clock was set back, the wait is at most `per`.
             let wait = self.per.saturating_sub(now.saturating_sub(oldest));
             if !wait.is_zero() {
                 return Err(wait);

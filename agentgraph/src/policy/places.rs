@@ -1,17 +1,16 @@
-//! [`Places`]: how many tasks of a call run at once, over all its graphs.
+//! [`Places`]: the concurrency limit of a call, across all its graphs.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The tasks that may run at once: in one run, and together with those of the subgraphs of its call.
+/// The concurrency limit of a call: for each run, and for all its runs together.
 #[derive(Clone)]
 pub(crate) struct Places {
-    /// In one run, its calls of subgraphs included.
+    /// Tasks of one run, including those that call subgraphs.
     most: usize,
-    /// Nodes that are no subgraphs take a place while they run, in all runs of the call. A task that waits in
-    /// a subgraph holds none, so those inside can go on. `None`: no limit, or a call without subgraphs, for
-    /// which `most` is enough.
+    /// One permit for each running task of all runs. A task that calls a subgraph holds none, or the tasks
+    /// inside could wait for it forever. `None`: no limit, or no subgraphs, so that `most` suffices.
     shared: Option<Arc<Semaphore>>,
 }
 
@@ -26,7 +25,7 @@ impl Places {
         Places::new(usize::MAX, false)
     }
 
-    /// The tasks that may run at once in one run, its calls of subgraphs included.
+    /// The maximum number of concurrent tasks of one run.
     pub(crate) fn most(&self) -> usize {
         self.most
     }
@@ -36,7 +35,7 @@ impl Places {
     }
 }
 
-/// Waits for a place. Tasks get them in the order in which they began to wait.
+/// Waits for a place, in FIFO order.
 pub(crate) async fn take_place(places: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     // It is never closed.
     places.acquire_owned().await.ok()

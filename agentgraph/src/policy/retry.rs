@@ -66,9 +66,8 @@ impl RetryPolicy {
         self
     }
 
-    /// Retries only the errors for which `test` is true; terminal ones never. It is asked about timeouts that
-    /// did not [stop](crate::Timeout::unstopped) their attempt, too: what such an attempt does may be done
-    /// twice.
+    /// Retries only the errors for which `test` is true; terminal ones never. This includes timeouts that did
+    /// not [stop](crate::Timeout::unstopped) their attempt: its side effects may then happen twice.
     #[must_use]
     pub fn retry_on(mut self, test: impl Fn(&BoxError) -> bool + Send + Sync + 'static) -> Self {
         self.retry_on = Some(Arc::new(test));

@@ -1,4 +1,4 @@
-//! [`SlowPolls`]: finding nodes that block the thread of their run.
+//! [`SlowPolls`]: detects nodes that block the thread of their run.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use agentgraph_checkpoint::services::Services;
 
-/// A poll that takes longer blocks everything else that its thread polls.
+/// A longer poll counts as slow: everything else on its thread waits for it.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Polls of nodes that are timed after a slow poll of a run. A busy machine makes a poll slow, too, so a
 /// graph whose nodes are fast is soon not timed any more.
 const TIMED: u32 = 1000;
 
-/// The slow polls of a graph. Nodes are timed only after a whole run was slow, so that a step costs no look
-/// at a clock.
+/// Slow polls of a graph. Nodes are timed only after a slow poll of their run, so that normally no step reads
+/// a clock.
 #[derive(Debug, Default)]
 pub(crate) struct SlowPolls {
-    /// How many polls of nodes are still timed.
+    /// The number of node polls still to be timed.
     timed: AtomicU32,
     named: Mutex<BTreeSet<String>>,
 }
@@ -32,7 +32,7 @@ impl SlowPolls {
         self.timed.load(Ordering::Relaxed) > 0
     }
 
-    /// Awaits a run, and looks how long each poll takes.
+    /// Awaits a run and times each poll of it.
     pub(crate) async fn watch_run<T>(&self, services: &dyn Services, run: impl Future<Output = T>) -> T {
         let mut run = pin!(run);
         poll_fn(|cx| {
@@ -46,7 +46,7 @@ impl SlowPolls {
         .await
     }
 
-    /// Polls a node, and warns once if that takes too long.
+    /// Times a poll of a node, and warns once for each slow node.
     pub(crate) fn watch_node<T>(
         &self,
         services: &dyn Services,
@@ -59,7 +59,7 @@ impl SlowPolls {
         if took > SLOW {
             self.warn(name(), took);
         } else {
-            // Several threads may count at once; a few polls more or less do not matter.
+            // Not atomic as a whole: a lost decrement only times one more poll.
             self.timed.store(self.timed.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
         }
         polled
@@ -72,7 +72,7 @@ impl SlowPolls {
                 target: "agentgraph",
                 node,
                 milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-                "a node blocked the thread of its run: nothing else of the run could go on; give it `.blocking()`, or `.spawned()` if it computes"
+                "a node blocked the thread of its run, which stalls the whole run: add `.blocking()` to the node, or `.spawned()` if it computes"
             );
         }
     }

@@ -23,13 +23,15 @@ pub struct Timeout {
     pub limit: Duration,
     /// The kind of timeout.
     pub kind: TimeoutKind,
-    /// Whether the attempt went on after its limit: it blocked its thread and ended by itself, or another
-    /// thread may still run it. Its result is dropped, but its effects may be there, so only a policy with
+    /// Whether the attempt continued after its limit: it blocked its thread and returned late, or another
+    /// thread may still be running it. Its result is discarded, but its side effects may have happened, so
+    /// only a policy with
     /// [`retry_on`](crate::RetryPolicy::retry_on) retries it.
     pub unstopped: bool,
 }
 
-const UNSTOPPED: &str = "; the attempt could not be stopped at its limit, so its effects may be there";
+const UNSTOPPED: &str =
+    "; the attempt could not be stopped at its limit, so its side effects may have happened";
 
 /// The kind of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,7 +99,7 @@ impl Drop for WatchedTask<'_> {
     }
 }
 
-/// Runs an attempt within its timeouts. `stops`: it ends when it is dropped.
+/// Runs an attempt within its timeouts. `stops`: dropping the attempt stops it.
 pub(crate) async fn within<T>(
     timeouts: Timeouts,
     stops: bool,
@@ -119,7 +121,7 @@ pub(crate) async fn within<T>(
     let Some(limit) = timeouts.run else { return watched.await };
     let late = |unstopped| Timeout { limit, kind: TimeoutKind::Run, unstopped };
     match select(watched, pin!(services.sleep(limit))).await {
-        // Code that blocks the thread keeps the timer from firing.
+        // While code blocks the thread, the timer cannot fire.
         Either::Left(_) if services.elapsed().saturating_sub(begun) > limit => Err(late(true).into()),
         Either::Left((result, _)) => result,
         Either::Right(_) => Err(late(!stops).into()),

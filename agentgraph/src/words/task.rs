@@ -29,8 +29,8 @@ pub enum TaskEnd {
     Interrupted,
     /// A run inside it was stopped, and continues together with its parent run.
     Stopped,
-    /// It is done, with an update from the [cache](crate::IntoNode::cache) of its node. A hit on another
-    /// machine is shown as `Done`.
+    /// It is done: its update came from the node's [cache](crate::IntoNode::cache). A hit in another process
+    /// is reported as `Done`.
     Cached,
     /// It was skipped by a temporary edit: the last output of its node is used again.
     Skipped,

@@ -11,11 +11,11 @@ mod sqlite_folder;
 
 mod a_session_belongs_to_its_run;
 mod a_thread_needs_a_checkpointer;
-mod an_open_breaker_lets_nothing_through;
+mod an_open_breaker_rejects_attempts;
+mod blocking_nodes_do_not_stall_their_run;
 mod cached_nodes_are_not_run_again;
 mod calls_pass_context_to_their_nodes;
 mod calls_that_are_dropped_warn;
-mod code_that_blocks_holds_up_nobody;
 mod contexts_act_only_for_their_own_task;
 mod declaration_order_changes_nothing;
 mod engine_matches_reference_model;
@@ -27,7 +27,7 @@ mod graphs_agree_with_langgraph;
 mod habits_of_langgraph_carry_over;
 mod hosts_run_tasks_elsewhere;
 #[cfg(feature = "testing")]
-mod limits_hold_for_the_whole_call;
+mod limits_hold_across_subgraphs;
 mod panics_outside_nodes_are_errors_too;
 mod pauses_keep_finished_work;
 mod policies_of_nodes_and_graphs;
