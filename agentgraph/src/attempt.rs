@@ -149,9 +149,7 @@ async fn cached_attempt(
         return Ok(step);
     }
     let result = admitted_attempt(node, task, policies).await;
-    // A person's answer is valid only for its thread.
-    let has_asked = control.is_closed(task.request.index) || !control.asked(task.request.index).is_empty();
-    if !has_asked {
+    if control.is_reusable(task.request.index) {
         entry.keep(&result).await;
     }
     result

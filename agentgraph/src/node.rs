@@ -182,8 +182,9 @@ pub trait IntoNode<S: State, M>: Sized {
     ///
     /// Updates are stored in the graph's [store](crate::CompiledGraph::store), in the namespace
     /// `["node-cache", node]`: graphs that share a store share the entries of nodes with the same name.
-    /// Errors are never cached, nor updates of a task that asked a question. If the store fails, the node
-    /// runs. Events report a hit as [`TaskEnd::Cached`](crate::run::TaskEnd::Cached). Hits bypass the node's
+    /// Errors are never cached, nor updates of a task that asked a question or edited the graph. If the store
+    /// fails, the node runs. Events report a hit as [`TaskEnd::Cached`](crate::run::TaskEnd::Cached). Hits
+    /// bypass the node's
     /// [`limit`](IntoNode::limit) and [`breaker`](IntoNode::breaker). `compile()` refuses a cache
     /// if the node returns commands, or if the state has secret channels.
     ///

@@ -399,6 +399,15 @@ impl Control {
         self.cells().entry(index).or_default().is_cached = true;
     }
 
+    /// Whether the result of a task may be used for other tasks: a person's answer is valid only for its
+    /// thread, and temporary edits only for their run.
+    pub(crate) fn is_reusable(&self, index: u32) -> bool {
+        !self.in_use()
+            || self.cells().get(&index).is_none_or(|cell| {
+                !cell.is_closed() && cell.questions.asked().is_empty() && cell.edits.is_none()
+            })
+    }
+
     /// How a task ended that has a result.
     pub(crate) fn done_end(&self, index: u32) -> TaskEnd {
         let is_cached = self.in_use() && self.cells().get(&index).is_some_and(|cell| cell.is_cached);

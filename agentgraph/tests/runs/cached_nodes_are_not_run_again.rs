@@ -162,6 +162,30 @@ async fn an_answer_of_a_person_is_asked_for_in_each_thread() {
 }
 
 #[tokio::test]
+async fn a_node_that_edits_the_graph_runs_each_time() {
+    async fn detour(ctx: Ctx) -> Result<TalkUpdate> {
+        ctx.edits().add_edge("edits", "detour")?;
+        Ok(Talk::update())
+    }
+    async fn detoured() -> TalkUpdate {
+        Talk::update().answers(["detour"])
+    }
+    async fn never() {}
+    let graph = StateGraph::new()
+        .node("edits", detour.cache(question, HOUR))
+        .node("detour", detoured)
+        .node("never", never)
+        .edge(START, "edits")
+        .edge("never", "detour")
+        .compile()
+        .unwrap()
+        .store(MemoryStore::new());
+    for _ in 0..2 {
+        assert_eq!(graph.invoke(Talk::update()).finish().await.unwrap().answers, ["detour"]);
+    }
+}
+
+#[tokio::test]
 async fn a_hit_passes_by_the_limit_and_the_breaker() {
     let (runs, store) = (Runs::default(), MemoryStore::new());
     let breaker = Breaker::new("service", 1, HOUR);
