@@ -11,10 +11,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-
 use tokio::time::Instant;
 
 use crate::id::RunId;
+
+/// How far tokio's clock may lag behind the start of [`Services::elapsed`].
+const BEFORE_BEGIN: Duration = Duration::from_secs(86_400);
 
 /// Time, randomness and threads for runs. A test passes its own with `CompiledGraph::services`, so that every
 /// run repeats exactly.
@@ -23,10 +25,13 @@ pub trait Services: Send + Sync + 'static {
     /// The wall clock; checkpoints carry it.
     fn now(&self) -> SystemTime;
 
-    /// A monotonic clock, from an arbitrary start; time limits are measured with it. By default the wall
-    /// clock. It must agree with [`sleep`](Self::sleep).
+    /// A monotonic clock, from an arbitrary start; time limits are measured with it, also around each poll of
+    /// a run. By default that of tokio. If [`sleep`](Self::sleep) goes by another clock, return that one.
     fn elapsed(&self) -> Duration {
-        self.now().duration_since(UNIX_EPOCH).unwrap_or_default()
+        static BEGIN: OnceLock<std::time::Instant> = OnceLock::new();
+        let begin = *BEGIN.get_or_init(std::time::Instant::now);
+        // A test may have paused tokio's clock before `begin`.
+        (Instant::now() + BEFORE_BEGIN).saturating_duration_since(begin.into())
     }
 
     /// Waits; retry backoff and node timeouts use it.
@@ -59,9 +64,6 @@ pub trait Services: Send + Sync + 'static {
     }
 }
 
-/// How far tokio's clock may lag behind the start of [`SystemServices::elapsed`].
-const BEFORE_BEGIN: Duration = Duration::from_secs(86_400);
-
 /// The real clock, tokio's timer and the operating system's randomness.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemServices;
@@ -70,13 +72,6 @@ pub struct SystemServices;
 impl Services for SystemServices {
     fn now(&self) -> SystemTime {
         SystemTime::now()
-    }
-
-    fn elapsed(&self) -> Duration {
-        static BEGIN: OnceLock<std::time::Instant> = OnceLock::new();
-        let begin = *BEGIN.get_or_init(std::time::Instant::now);
-        // Tokio's clock, which `sleep` uses too. A test may have paused it before `begin`.
-        (Instant::now() + BEFORE_BEGIN).saturating_duration_since(begin.into())
     }
 
     async fn sleep(&self, duration: Duration) {

@@ -202,6 +202,10 @@ impl Services for VirtualTime {
         UNIX_EPOCH.checked_add(self.elapsed()).unwrap_or(UNIX_EPOCH)
     }
 
+    fn elapsed(&self) -> Duration {
+        VirtualTime::elapsed(self)
+    }
+
     fn sleep<'a, 'async_trait>(&'a self, duration: Duration) -> BoxFuture<'async_trait, ()>
     where
         'a: 'async_trait,

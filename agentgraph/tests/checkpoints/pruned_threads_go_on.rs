@@ -113,10 +113,6 @@ async fn older_than_removes_older_checkpoints() {
         fn now(&self) -> SystemTime {
             UNIX_EPOCH + Duration::from_secs(60 * self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst))
         }
-        // Only checkpoints read the clock.
-        fn elapsed(&self) -> Duration {
-            Duration::ZERO
-        }
         async fn sleep(&self, _: Duration) {}
         fn random(&self) -> u64 {
             7

@@ -38,7 +38,11 @@ impl Clock {
 #[async_trait::async_trait]
 impl Services for Clock {
     fn now(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_micros(self.0.micros.load(Ordering::SeqCst))
+        UNIX_EPOCH + self.elapsed()
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_micros(self.0.micros.load(Ordering::SeqCst))
     }
 
     async fn sleep(&self, duration: Duration) {
