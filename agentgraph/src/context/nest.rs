@@ -34,7 +34,7 @@ pub(crate) struct Nest {
     /// The checkpointer of the run itself.
     pub(crate) saver: Option<Arc<dyn Checkpointer>>,
     pub(crate) durability: Durability,
-    /// Limit the tasks that run at once in all runs of the call.
+    /// The concurrency limit of the whole call.
     pub(crate) places: Places,
     /// Receives the events of subgraphs, if they are streamed.
     pub(crate) hears: Option<Arc<dyn ChildListener>>,

@@ -25,8 +25,7 @@ pub struct Timeout {
     pub kind: TimeoutKind,
     /// Whether the attempt continued after its limit: it blocked its thread and returned late, or another
     /// thread may still be running it. Its result is discarded, but its side effects may have happened, so
-    /// only a policy with
-    /// [`retry_on`](crate::RetryPolicy::retry_on) retries it.
+    /// only a policy with [`retry_on`](crate::RetryPolicy::retry_on) retries it.
     pub unstopped: bool,
 }
 

@@ -51,7 +51,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..40)
 }
 
-/// What a breaker is, in the words of its documentation.
+/// A reference model of a breaker, from its documentation.
 struct Model {
     now: u64,
     failed_in_a_row: u32,
