@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use crate::attempt::{CatchPanic, invoke};
+use crate::context::{RunShared, TaskRequest};
 use crate::erased::layer::NodeCall;
 use crate::erased::{AnyNode, NodeResult};
 use crate::error::{Code, Error, OwnError};
@@ -26,7 +27,7 @@ pub(super) async fn attempt_elsewhere(
     node: Arc<dyn AnyNode>,
     call: NodeCall<AnyState>,
 ) -> NodeResult<AnyState> {
-    let shared = Arc::clone(call.task().shared);
+    let (shared, request) = (Arc::clone(call.task().shared), call.task().request);
     let services = Arc::clone(&shared.services);
     let run = Arc::new(AtomicWaker::new());
     let waiting = Arc::clone(&run);
@@ -43,7 +44,7 @@ pub(super) async fn attempt_elsewhere(
         .await
     };
     let (attempt, abort) = abortable(attempt.in_current_span());
-    let _stop = AbortOnDrop(abort);
+    let mut stop = Stop { abort, shared, attempt: Some(request) };
     let (end, ended) = oneshot::channel();
     // `map` drops the attempt, and with it the snapshot, before the result is sent: while a snapshot exists,
     // the merge has to clone the state.
@@ -66,7 +67,9 @@ pub(super) async fn attempt_elsewhere(
             Poll::Pending => Poll::Pending,
         }
     });
-    result.await
+    let result = result.await;
+    stop.attempt = None;
+    result
 }
 
 fn dropped() -> Error {
@@ -101,10 +104,19 @@ impl Wake for ThisThread {
     }
 }
 
-struct AbortOnDrop(AbortHandle);
+/// Stops the attempt when the run gives it up.
+struct Stop {
+    abort: AbortHandle,
+    shared: Arc<RunShared>,
+    /// `None` once it has ended.
+    attempt: Option<TaskRequest>,
+}
 
-impl Drop for AbortOnDrop {
+impl Drop for Stop {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(attempt) = self.attempt {
+            self.shared.control.abandon(attempt);
+        }
+        self.abort.abort();
     }
 }

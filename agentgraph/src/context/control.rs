@@ -46,6 +46,16 @@ pub(crate) struct Control {
     /// Whether there are any.
     has_unstored: AtomicBool,
     warned_of_once: AtomicBool,
+    /// Attempts that another thread may still run although their run has given them up.
+    abandoned: Mutex<HashSet<AttemptKey>>,
+    has_abandoned: AtomicBool,
+}
+
+/// The superstep, the index of the task, whether it handles a failure, and the attempt.
+type AttemptKey = (u64, u32, bool, u32);
+
+fn attempt_key(task: TaskRequest) -> AttemptKey {
+    (task.step, task.index, task.handles, task.attempt)
 }
 
 #[derive(Default)]
@@ -150,9 +160,18 @@ impl Control {
         }
     }
 
+    /// Ends what an attempt may do for its task: its code may go on for a while on another thread.
+    pub(crate) fn abandon(&self, attempt: TaskRequest) {
+        lock(&self.abandoned).insert(attempt_key(attempt));
+        self.has_abandoned.store(true, Ordering::Release);
+    }
+
     /// Whether this task is running. A context that outlives its task must not act for the next task with
-    /// the same index.
+    /// the same index, and an abandoned attempt not for the next one.
     fn is_running(&self, task: TaskRequest) -> bool {
+        if self.has_abandoned.load(Ordering::Acquire) && lock(&self.abandoned).contains(&attempt_key(task)) {
+            return false;
+        }
         match &self.running {
             None => task.step == self.step(),
             Some(running) => lock(running).contains(&task.index),

@@ -257,6 +257,39 @@ async fn a_timeout_ends_a_blocking_attempt_for_its_run_and_is_retried_only_on_re
     }
 }
 
+/// A node that asks after its attempt was given up. It says when it has asked.
+async fn ask_late(ctx: Ctx, slow: Dep<Slow>, asked: Dep<Arc<Semaphore>>) -> Result<WordsUpdate> {
+    if ctx.attempt() > 1 {
+        asked.acquire().await?.forget();
+        return Ok(say("second"));
+    }
+    slow.under_way.add_permits(1);
+    let _ = slow.release.lock().unwrap().recv_timeout(Duration::from_secs(60));
+    let question = ctx.interrupt::<String>("late?");
+    asked.add_permits(1);
+    Ok(say(&question?))
+}
+
+#[tokio::test]
+async fn an_attempt_that_was_given_up_asks_nothing() {
+    let (release, released) = channel();
+    let release_by = Arc::new(Mutex::new(released));
+    let slow = Slow { calls: Arc::default(), under_way: Arc::new(Semaphore::new(0)), release: release_by };
+    // The first attempt goes on as soon as the second one is decided.
+    let retry = RetryPolicy::attempts(2).initial(Duration::ZERO).retry_on(move |_| release.send(()).is_ok());
+    let graph = StateGraph::new()
+        .node("a", ask_late.blocking().timeout(Duration::from_secs(3)).retry(retry))
+        .edge(START, "a")
+        .dep(slow.clone())
+        .dep(Arc::new(Semaphore::new(0)))
+        .compile()
+        .unwrap()
+        .services(slow)
+        .checkpointer(MemorySaver::new());
+    let words = graph.invoke(Words::update()).thread("t").finish().await.unwrap();
+    assert_eq!(words.said, ["second"]);
+}
+
 /// A clock that nodes move by hand, and whose sleeps never end: code that blocks keeps timers from firing.
 #[derive(Clone, Default)]
 struct Hand(Arc<AtomicU64>);
