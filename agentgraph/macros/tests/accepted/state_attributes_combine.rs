@@ -94,7 +94,8 @@ mod inner {
 
 fn stored<S: StoredState>() {}
 
-fn main() {
+#[test]
+fn every_attribute_combines() {
     stored::<Everything>();
     stored::<Nothing>();
     let update = Everything::update()

@@ -27,7 +27,8 @@ struct Triage {
     r#type: u8,
 }
 
-fn main() {
+#[test]
+fn an_update_shows_its_values() {
     let update = Triage::update().question("why?").notes(["x"]).prices([("tea", 3)]).spent(1).spent(2).risk(3);
     let shown = format!("{update:?}");
     assert_eq!(

@@ -21,7 +21,8 @@ enum Next<T: serde::Serialize + Send + Sync + 'static> {
     Done,
 }
 
-fn main() {
+#[test]
+fn routes_have_their_targets_and_payloads() {
     let targets: Vec<_> = Next::<u32>::TARGETS.iter().map(RouteTarget::name).collect();
     assert_eq!(targets, ["approve", "http_get", "look_up", "look_up", "read_page", "read_page", "type", END]);
     let all = [

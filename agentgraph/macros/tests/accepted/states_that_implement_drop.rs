@@ -14,7 +14,8 @@ impl Drop for Guarded {
     fn drop(&mut self) {}
 }
 
-fn main() {
+#[test]
+fn a_state_may_implement_drop() {
     let mut state = Guarded { question: "why?".to_owned() };
     state.reset(&(), Lifetime::Run);
     assert_eq!(state.question, "");

@@ -32,6 +32,7 @@ async fn eight(_a: Ctx, _b: Ctx, _c: Ctx, _d: Ctx, _e: Ctx, _f: Ctx, _g: Ctx, _h
     None
 }
 
-fn main() {
+#[test]
+fn nodes_of_every_kind_compile() {
     let _ = StateGraph::new().node("nothing", nothing).node("own", own).node("every", every).node("eight", eight);
 }

@@ -73,7 +73,8 @@ async fn types(_: Ctx, trip: Snapshot<Trip>) -> TripUpdate {
     Trip::update().id(trip.id)
 }
 
-fn main() {
+#[test]
+fn the_code_of_macros_collides_with_no_constant() {
     let written_to = Trip::update().last("a").stops(["b"]).prices([("c", 1)]).total(1).best(2).notes("d");
     assert!(format!("{written_to:?}").contains("stops"));
     let _ = Next::Read(String::new());

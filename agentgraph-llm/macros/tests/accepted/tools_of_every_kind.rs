@@ -130,7 +130,8 @@ fn local() -> String {
 /// A module of the same name.
 pub mod parse {}
 
-fn main() {
+#[test]
+fn tools_of_every_kind_compile() {
     let injected_by_name = injected;
     let (lifetimes, match_) = (lifetimes(), r#match());
     assert_eq!(local(), "inside1");

@@ -26,6 +26,7 @@ fn ping() -> &'static str {
     "pong"
 }
 
-fn main() {
+#[test]
+fn the_code_of_macros_collides_with_no_constant() {
     assert_eq!(weather().spec().description, "");
 }
