@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use agentgraph::prelude::*;
-use agentgraph_llm::prelude::*;
 use agentgraph_llm::FromToolCall;
+use agentgraph_llm::prelude::*;
 
 /// A type of arguments.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -56,7 +56,14 @@ pub struct Trip {
 
 /// The names of the macro's own variables are free.
 #[tool]
-pub async fn input(call: &ToolCall, input: __Arguments, __input: u8, __call: u8, __given: u8, __value_0: u8) -> String {
+pub async fn input(
+    call: &ToolCall,
+    input: __Arguments,
+    __input: u8,
+    __call: u8,
+    __given: u8,
+    __value_0: u8,
+) -> String {
     format!("{} {} {__input} {__call} {__given} {__value_0}", call.id(), input.r#type)
 }
 
@@ -69,7 +76,11 @@ pub fn r#match(r#type: String, mut r#in: Option<u8>) -> String {
 
 /// Lifetimes.
 #[tool]
-pub async fn lifetimes<'a>(ctx: &'a Ctx, store: &dyn agentgraph::Store, text: Cow<'_, str>) -> Result<&'static str, ToolError> {
+pub async fn lifetimes<'a>(
+    ctx: &'a Ctx,
+    store: &dyn agentgraph::Store,
+    text: Cow<'_, str>,
+) -> Result<&'static str, ToolError> {
     let _ = (ctx, store, text);
     Ok("ok")
 }
@@ -101,7 +112,13 @@ impl FromToolCall for Key {
 
 /// An error of its own.
 #[tool]
-async fn parse(#[default(10)] radix: u32, #[default("7")] text: String, #[default] #[allow(unused)] rest: Vec<u8>) -> Result<String, std::num::ParseIntError> {
+async fn parse(
+    #[default(10)] radix: u32,
+    #[default("7")] text: String,
+    #[default]
+    #[allow(unused)]
+    rest: Vec<u8>,
+) -> Result<String, std::num::ParseIntError> {
     Ok(i64::from_str_radix(&text, radix)?.to_string())
 }
 
@@ -135,8 +152,13 @@ fn tools_of_every_kind_compile() {
     let injected_by_name = injected;
     let (lifetimes, match_) = (lifetimes(), r#match());
     assert_eq!(local(), "inside1");
-    let tools: Vec<Box<dyn Tool>> =
-        vec![Box::new(input()), Box::new(match_), Box::new(lifetimes), Box::new(injected_by_name()), Box::new(parse())];
+    let tools: Vec<Box<dyn Tool>> = vec![
+        Box::new(input()),
+        Box::new(match_),
+        Box::new(lifetimes),
+        Box::new(injected_by_name()),
+        Box::new(parse()),
+    ];
     let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(names, ["input", "match", "lifetimes", "inject-all", "parse"]);
     assert_eq!(r#match().run("a".to_owned(), None), "a");

@@ -23,16 +23,31 @@ async fn own(mut state: Triage) -> TriageUpdate {
 
 /// Documented.
 #[node(Triage)]
-async fn every(_a: Snapshot<Triage>, _b: Ctx, Input(_c): Input<u32>, _d: Dep<Client>) -> Result<Command<Triage>> {
+async fn every(
+    _a: Snapshot<Triage>,
+    _b: Ctx,
+    Input(_c): Input<u32>,
+    _d: Dep<Client>,
+) -> Result<Command<Triage>> {
     Ok(Command::new())
 }
 
 #[node(Triage)]
-async fn eight(_a: Ctx, _b: Ctx, _c: Ctx, _d: Ctx, _e: Ctx, _f: Ctx, _g: Ctx, _h: Ctx) -> Option<TriageUpdate> {
+async fn eight(
+    _a: Ctx,
+    _b: Ctx,
+    _c: Ctx,
+    _d: Ctx,
+    _e: Ctx,
+    _f: Ctx,
+    _g: Ctx,
+    _h: Ctx,
+) -> Option<TriageUpdate> {
     None
 }
 
 #[test]
 fn nodes_of_every_kind_compile() {
-    let _ = StateGraph::new().node("nothing", nothing).node("own", own).node("every", every).node("eight", eight);
+    let _ =
+        StateGraph::new().node("nothing", nothing).node("own", own).node("every", every).node("eight", eight);
 }

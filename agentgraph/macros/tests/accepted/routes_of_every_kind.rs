@@ -2,8 +2,8 @@
 
 #![deny(warnings)]
 
-use agentgraph::{END, Route};
 use agentgraph::node::RouteTarget;
+use agentgraph::{END, Route};
 
 #[derive(Route)]
 enum Next<T: serde::Serialize + Send + Sync + 'static> {

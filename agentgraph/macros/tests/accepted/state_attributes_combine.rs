@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use agentgraph::reduce::{Reducer, StoredReducer};
-use agentgraph::{Keyed, State};
 use agentgraph::state::StoredState;
+use agentgraph::{Keyed, State};
 use serde::{Deserialize, Serialize};
 
 /// These types shadow names of the prelude, which derived code must not use.

@@ -29,7 +29,8 @@ struct Triage {
 
 #[test]
 fn an_update_shows_its_values() {
-    let update = Triage::update().question("why?").notes(["x"]).prices([("tea", 3)]).spent(1).spent(2).risk(3);
+    let update =
+        Triage::update().question("why?").notes(["x"]).prices([("tea", 3)]).spent(1).spent(2).risk(3);
     let shown = format!("{update:?}");
     assert_eq!(
         shown,
@@ -37,8 +38,5 @@ fn an_update_shows_its_values() {
     );
     let update = Triage::update().plan(Plan).token("s3cret").overwrite_keys(vec!["s3cret".into()]).r#type(1);
     let shown = format!("{update:?}");
-    assert_eq!(
-        shown,
-        "TriageUpdate { plan: .., token: [secret], keys: overwrite [secret], type: 1 }"
-    );
+    assert_eq!(shown, "TriageUpdate { plan: .., token: [secret], keys: overwrite [secret], type: 1 }");
 }
