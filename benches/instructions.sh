@@ -11,7 +11,13 @@ set -eu
 cd "$(dirname "$0")/.."
 command -v valgrind > /dev/null || { echo "valgrind is not installed" >&2; exit 1; }
 
-program=$(cargo bench -p agentgraph-benches --bench cost --no-run 2>&1 | sed -n 's/.*(\(.*\)).*/\1/p' | tail -n 1)
+# The cases of agents are a program of their own.
+case ${1:-} in
+agent* | gaia*) bench="-p agentgraph-agent-benches --bench agents" ;;
+*) bench="-p agentgraph-benches --bench cost" ;;
+esac
+# shellcheck disable=SC2086 # several words
+program=$(cargo bench $bench --no-run 2>&1 | sed -n 's/.*(\(.*\)).*/\1/p' | tail -n 1)
 [ -x "$program" ] || { echo "the bench was not built" >&2; exit 1; }
 
 refs() { # case entrant times

@@ -1,52 +1,66 @@
-//! The command line.
+//! The command line of the measuring programs.
 
-use crate::Problem;
+use clap::Parser;
 
 /// The parsed arguments.
-#[derive(Debug, Default)]
-pub(crate) struct Arguments {
-    /// The case filter: a name must contain one of these words. If there are none, all cases run.
-    words: Vec<String>,
-    /// Whether to only check that everything runs.
+#[derive(Parser, Clone, Debug)]
+#[command(
+    about = "Measures cases against hand-written floors in the same program, and prints Markdown",
+    after_help = "A figure is the median of the processes. Only the ratio to the floor is judged; the nanoseconds \
+                  depend on the machine."
+)]
+pub struct Arguments {
+    /// Names of cases (`chain/10`) or of groups (`chain`); without any, all cases run.
+    names: Vec<String>,
+    /// Prints the names of the cases and measures nothing.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Runs each case once in one process, to see that it runs.
+    #[arg(long)]
     pub(crate) quick: bool,
-    /// The number of processes that measure each case.
-    pub(crate) processes: usize,
-    /// The case that this process measures, printing the figures for its parent.
-    pub(crate) child: Option<String>,
-    /// The index of the only entrant to run, for tools that count instructions; 0 is the floor.
+    /// The number of fresh processes that measure each case.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    processes: u32,
+    /// Keeps the ratios under this name, below `target`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) save_baseline: Option<String>,
+    /// Shows the change against the ratios kept under this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) baseline: Option<String>,
+    /// Runs only this entrant of the first case, for tools that count instructions; 0 is the floor.
+    #[arg(long, value_name = "ENTRANT")]
     pub(crate) solo: Option<usize>,
-    /// How often the `solo` entrant runs.
+    /// How often the entrant of `--solo` runs.
+    #[arg(long, default_value_t = 1)]
     pub(crate) times: u64,
+    /// The case that this process measures for its parent.
+    #[arg(long, hide = true)]
+    pub(crate) child: Option<String>,
+    /// Passed by cargo to every bench.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 impl Arguments {
-    pub(crate) fn read() -> Result<Self, Problem> {
-        Self::of(std::env::args().skip(1))
+    /// Reads the command line; ends the program after `--help` or a mistake.
+    pub fn read() -> Self {
+        Self::parse()
     }
 
-    fn of(mut given: impl Iterator<Item = String>) -> Result<Self, Problem> {
-        let mut found = Arguments { processes: 5, times: 1, ..Arguments::default() };
-        while let Some(argument) = given.next() {
-            let mut value = || given.next().ok_or_else(|| format!("`{argument}` needs a value"));
-            match argument.as_str() {
-                // cargo passes it to every bench.
-                "--bench" => {}
-                "--quick" => found.quick = true,
-                "--processes" => found.processes = value()?.parse::<usize>()?.max(1),
-                "--child" => found.child = Some(value()?),
-                "--solo" => found.solo = Some(value()?.parse()?),
-                "--times" => found.times = value()?.parse()?,
-                other if other.starts_with('-') => return Err(format!("`{other}` is not an argument").into()),
-                _ => found.words.push(argument),
-            }
-        }
-        if found.quick {
-            found.processes = 1;
-        }
-        Ok(found)
+    /// Whether the cases run once each.
+    pub fn is_quick(&self) -> bool {
+        self.quick
     }
 
-    pub(crate) fn wants(&self, case: &str) -> bool {
-        self.words.is_empty() || self.words.iter().any(|word| case.contains(word.as_str()))
+    /// Whether a case of this name is wanted: it was named, or its group was.
+    pub fn wants(&self, case: &str) -> bool {
+        let matches = |name: &String| {
+            case.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.names.is_empty() || self.names.iter().any(matches)
+    }
+
+    pub(crate) fn processes(&self) -> u32 {
+        if self.quick { 1 } else { self.processes }
     }
 }

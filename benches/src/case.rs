@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A named measurement.
-pub(crate) struct Case {
+pub struct Case {
     pub(crate) name: &'static str,
     /// The name of one unit of work.
     pub(crate) unit: &'static str,
@@ -29,7 +29,7 @@ pub(crate) enum Clock {
 }
 
 /// One way to do the work.
-pub(crate) struct Entrant {
+pub struct Entrant {
     pub(crate) label: &'static str,
     /// The highest allowed ratio to the floor; `None` for the floor and for entrants shown for comparison.
     pub(crate) budget: Option<f64>,
@@ -41,7 +41,7 @@ pub(crate) struct Entrant {
 
 /// A figure beside the times of the entrants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Figure {
+pub struct Figure {
     pub(crate) what: String,
     pub(crate) value: f64,
     pub(crate) unit: String,
@@ -49,12 +49,8 @@ pub(crate) struct Figure {
 }
 
 impl Case {
-    pub(crate) fn new(
-        name: &'static str,
-        unit: &'static str,
-        units: u64,
-        entrants: fn() -> Vec<Entrant>,
-    ) -> Self {
+    /// A case whose entrants do `units` units of work in each run, timed by the processor.
+    pub fn new(name: &'static str, unit: &'static str, units: u64, entrants: fn() -> Vec<Entrant>) -> Self {
         Case {
             name,
             unit,
@@ -67,7 +63,8 @@ impl Case {
         }
     }
 
-    pub(crate) fn on_two_threads(mut self) -> Self {
+    /// Marks a case whose work is not all on this thread: its allocations are not counted.
+    pub fn on_two_threads(mut self) -> Self {
         self.counted = false;
         self
     }
@@ -85,14 +82,16 @@ impl Case {
         self.by_wall_clock()
     }
 
-    pub(crate) fn with_figures(mut self, figures: fn() -> Vec<Figure>) -> Self {
+    /// Adds figures that are not times.
+    pub fn with_figures(mut self, figures: fn() -> Vec<Figure>) -> Self {
         self.figures = figures;
         self
     }
 }
 
 impl Entrant {
-    pub(crate) fn new(label: &'static str, run: impl FnMut(u64) + 'static) -> Self {
+    /// An entrant without a budget; `run` does the work the given number of times.
+    pub fn new(label: &'static str, run: impl FnMut(u64) + 'static) -> Self {
         Entrant { label, budget: None, allocations: None, run: Box::new(run) }
     }
 
@@ -108,7 +107,8 @@ impl Entrant {
 }
 
 impl Figure {
-    pub(crate) fn new(what: &str, value: f64, unit: &str) -> Self {
+    /// A figure without a budget.
+    pub fn new(what: &str, value: f64, unit: &str) -> Self {
         Figure { what: what.to_owned(), value, unit: unit.to_owned(), budget: None }
     }
 

@@ -1,13 +1,10 @@
 //! The cases, in the order of the tables.
 
-mod agent;
 mod chain;
 mod eager;
 mod edits;
 mod fan_out;
 mod flat;
-mod gaia;
-mod gaia_wire;
 mod growth;
 mod kept;
 mod looped;
@@ -23,7 +20,8 @@ mod waiting;
 
 use crate::case::Case;
 
-pub(crate) fn all() -> Vec<Case> {
+/// All cases of the engine.
+pub fn all() -> Vec<Case> {
     [
         chain::cases(),
         looped::cases(),
@@ -40,8 +38,6 @@ pub(crate) fn all() -> Vec<Case> {
         store::cases(),
         reading::cases(),
         waiting::cases(),
-        agent::cases(),
-        gaia::cases(),
         #[cfg(feature = "postgres")]
         postgres::cases(),
     ]

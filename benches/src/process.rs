@@ -5,41 +5,49 @@ use std::process::{Command, Stdio};
 
 use crate::Problem;
 use crate::arguments::Arguments;
+use crate::baseline::Baseline;
 use crate::case::{Case, Entrant};
-use crate::measure::{self, CaseResults};
+use crate::measure::{self, CaseResults, merge_medians};
 use crate::postgres::{self, Server};
-use crate::{cases, report};
+use crate::report;
 
-pub(crate) fn main(arguments: &Arguments) -> Result<(), Problem> {
+pub(crate) fn main(cases: Vec<Case>, arguments: &Arguments) -> Result<(), Problem> {
+    if arguments.list {
+        cases.iter().for_each(|case| println!("{}", case.name));
+        return Ok(());
+    }
     match (&arguments.child, arguments.solo) {
-        (Some(name), _) => child(&named(name)?, arguments.quick),
-        (None, Some(entrant)) => solo(arguments, entrant),
-        (None, None) => parent(arguments),
+        (Some(name), _) => child(named(&cases, name)?, arguments.quick),
+        (None, Some(entrant)) => solo(&cases, arguments, entrant),
+        (None, None) => parent(&cases, arguments),
     }
 }
 
-fn parent(arguments: &Arguments) -> Result<(), Problem> {
-    let wanted: Vec<Case> = cases::all().into_iter().filter(|case| arguments.wants(case.name)).collect();
+fn parent(cases: &[Case], arguments: &Arguments) -> Result<(), Problem> {
+    let wanted: Vec<&Case> = cases.iter().filter(|case| arguments.wants(case.name)).collect();
     if wanted.is_empty() {
-        let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
+        let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
         return Err(format!("no case is called that; there are: {}", names.join(", ")).into());
     }
+    let before = arguments.baseline.as_deref().map(Baseline::read).transpose()?;
+    let mut kept = Baseline::default();
     // All cases share one server, because starting it takes longer than most cases.
     let postgres = wanted.iter().any(|case| case.needs_postgres).then(Server::get).flatten();
-    report::print_head(arguments);
-    for case in &wanted {
+    report::print_head(arguments, before.is_some());
+    for case in wanted {
         if case.needs_postgres && postgres.is_none() {
             report::print_left_out(case);
             continue;
         }
-        let turns = (0..arguments.processes).map(|_| ask_child(case, postgres.as_ref(), arguments.quick));
+        let turns = (0..arguments.processes()).map(|_| ask_child(case, postgres.as_ref(), arguments.quick));
         let measured = turns.collect::<Result<Vec<CaseResults>, Problem>>()?;
-        report::times(case, &measured);
+        kept.add(case.name, &merge_medians(&measured));
+        report::times(case, &measured, before.as_ref());
     }
     if !cfg!(feature = "postgres") && arguments.wants("postgres") {
         report::print_not_built();
     }
-    Ok(())
+    arguments.save_baseline.as_deref().map_or(Ok(()), |name| kept.save(name))
 }
 
 fn ask_child(case: &Case, postgres: Option<&Server>, quick: bool) -> Result<CaseResults, Problem> {
@@ -65,8 +73,8 @@ fn child(case: &Case, quick: bool) -> Result<(), Problem> {
 }
 
 /// Runs one entrant of the first case that the arguments name.
-fn solo(arguments: &Arguments, entrant: usize) -> Result<(), Problem> {
-    let mut wanted = cases::all().into_iter().filter(|case| arguments.wants(case.name));
+fn solo(cases: &[Case], arguments: &Arguments, entrant: usize) -> Result<(), Problem> {
+    let mut wanted = cases.iter().filter(|case| arguments.wants(case.name));
     let case = wanted.next().ok_or("`--solo` needs the name of a case")?;
     let mut entrants = (case.entrants)();
     let last = entrants.len() - 1;
@@ -83,7 +91,7 @@ fn counted_runs(entrant: &mut Entrant, times: u64) {
     black_box(());
 }
 
-fn named(name: &str) -> Result<Case, Problem> {
-    let found = cases::all().into_iter().find(|case| case.name == name);
+fn named<'a>(cases: &'a [Case], name: &str) -> Result<&'a Case, Problem> {
+    let found = cases.iter().find(|case| case.name == name);
     found.ok_or_else(|| format!("there is no case `{name}`").into())
 }

@@ -1,6 +1,7 @@
 //! Prints the tables as Markdown, ready for a document.
 
 use crate::arguments::Arguments;
+use crate::baseline::Baseline;
 use crate::case::{Case, Figure};
 use crate::measure::{CaseResults, EntrantAllocations, merge_medians, spread};
 use crate::postgres::URL;
@@ -8,15 +9,16 @@ use crate::postgres::URL;
 /// The factor by which noise alone may exceed a budget.
 const TOLERANCE: f64 = 1.25;
 
-pub(crate) fn print_head(arguments: &Arguments) {
+pub(crate) fn print_head(arguments: &Arguments, compared: bool) {
+    let processes = arguments.processes();
+    let (change, line) = if compared { (" change |", "---|") } else { ("", "") };
     println!(
-        "| case | entrant | ns a unit | ratio to the floor | lowest - highest of {} | budget | |",
-        arguments.processes
+        "| case | entrant | ns a unit | ratio to the floor | lowest - highest of {processes} | budget | |{change}"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|{line}");
 }
 
-pub(crate) fn times(case: &Case, measured: &[CaseResults]) {
+pub(crate) fn times(case: &Case, measured: &[CaseResults], before: Option<&Baseline>) {
     let found = merge_medians(measured);
     for (at, taken) in found.entrants.iter().enumerate() {
         let (low, high) = spread(measured, at);
@@ -26,8 +28,13 @@ pub(crate) fn times(case: &Case, measured: &[CaseResults]) {
             _ => (format!("{:.2}", taken.ratio), format!("{low:.2} - {high:.2}")),
         };
         let (budget, verdict) = judge(taken.ratio, taken.budget);
+        let change = match before.map(|before| before.ratio(case.name, &taken.label)) {
+            None => String::new(),
+            Some(Some(ratio)) if at > 0 => format!(" {:+.0} % |", (taken.ratio / ratio - 1.0) * 100.0),
+            Some(_) => " |".to_owned(),
+        };
         println!(
-            "| {name} | {} | {:.1} | {ratio} | {range} | {budget} | {verdict} |",
+            "| {name} | {} | {:.1} | {ratio} | {range} | {budget} | {verdict} |{change}",
             taken.label, taken.nanos
         );
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tokio::runtime::{Builder, Runtime};
 
 /// Returns a runtime on the current thread.
-pub(crate) fn one_thread() -> Rc<Runtime> {
+pub fn one_thread() -> Rc<Runtime> {
     Rc::new(Builder::new_current_thread().enable_all().build().expect("a runtime"))
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn two_threads() -> Rc<Runtime> {
 
 /// Turns an async function into the body of an entrant. All runs of a repetition share one `block_on`,
 /// whose own cost would otherwise dominate a short run.
-pub(crate) fn on<W, F>(runtime: &Rc<Runtime>, mut work: W) -> impl FnMut(u64) + use<W, F>
+pub fn on<W, F>(runtime: &Rc<Runtime>, mut work: W) -> impl FnMut(u64) + use<W, F>
 where
     W: FnMut() -> F + 'static,
     F: Future<Output = ()> + 'static,

@@ -28,7 +28,8 @@ impl Times {
     }
 
     fn note(&self, what: &str) {
-        let at = self.began.elapsed().as_secs();
+        // To the nearest second: time-outs of joins are kept by the wall clock, which is never paused.
+        let at = self.began.elapsed().as_secs_f64().round();
         self.seen.lock().unwrap().push(format!("{what}@{at}"));
     }
 

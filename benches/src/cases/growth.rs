@@ -9,7 +9,8 @@ use cpu_time::ProcessTime;
 
 use crate::case::{Case, Entrant, Figure};
 use crate::cases::looped::Next;
-use crate::cases::sqlite::{Bare, Folder, records};
+use crate::cases::sqlite::{Bare, records};
+use crate::folder::Folder;
 use crate::measure::{median, timed};
 use crate::runtime::one_thread;
 use crate::states::{Log, LogUpdate, Message};
@@ -104,7 +105,7 @@ fn entrants(change: Change, input: fn() -> LogUpdate) -> Vec<Entrant> {
     let records = runtime.block_on(records(plain(), input(), STEPS));
     let bare = Rc::new(Bare::open(false));
     let floor = move |times| (0..times).for_each(|_| bare.insert_singly(&records));
-    let folder = Folder::new();
+    let folder = Folder::create();
     let saver = runtime.block_on(SqliteSaver::open(folder.file("engine.db"))).expect("a saver");
     let graph = plain().checkpointer(saver);
     let mut runs = 0;
@@ -128,7 +129,7 @@ fn figures(change: Change, input: fn() -> LogUpdate, megabytes: f64) -> Vec<Figu
     let mut read = Vec::new();
     for _ in 0..REPEATS {
         let runtime = one_thread();
-        let folder = Folder::new();
+        let folder = Folder::create();
         let times = Times::default();
         let saver = runtime.block_on(SqliteSaver::open(folder.file("engine.db"))).expect("a saver");
         let begin = ProcessTime::now();

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use agentgraph::prelude::*;
 
 use crate::case::{Case, Entrant};
-use crate::cases::sqlite::{Bare, Folder};
+use crate::cases::sqlite::Bare;
+use crate::folder::Folder;
 use crate::runtime::one_thread;
 use crate::states::{Counter, CounterUpdate};
 
@@ -73,7 +74,7 @@ fn entrants() -> Vec<Entrant> {
     let bare = Rc::new(Bare::open(false));
     let records = vec![answer().into_bytes(); RESULTS as usize];
     let floor = move |times| (0..times).for_each(|_| bare.insert_singly(&records));
-    let folder = Folder::new();
+    let folder = Folder::create();
     let saver = runtime.block_on(SqliteSaver::open(folder.file("engine.db"))).expect("a saver");
     let sqlite = {
         let graph = graph().checkpointer(saver);

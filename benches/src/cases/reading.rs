@@ -12,7 +12,8 @@ use tokio::runtime::Runtime;
 use crate::case::{Case, Entrant};
 use crate::cases::chain::add_one;
 use crate::cases::looped::{Next, looped};
-use crate::cases::sqlite::{Folder, open};
+use crate::cases::sqlite::open;
+use crate::folder::Folder;
 use crate::runtime::one_thread;
 use crate::states::{Counter, CounterUpdate};
 
@@ -44,7 +45,7 @@ struct WholeStates {
 
 impl WholeStates {
     fn with(steps: u64) -> Self {
-        let folder = Folder::new();
+        let folder = Folder::create();
         let connection = open(&folder.file("bare.db"), "WITHOUT ROWID");
         let whole = WholeStates { connection, next_step: Cell::new(0), _folder: folder };
         whole.connection.execute_batch("BEGIN").expect("a transaction");
@@ -87,7 +88,7 @@ fn looped_in<const STEPS: u64>(runtime: &Runtime, folder: &Folder) -> CompiledGr
 
 fn states<const STEPS: u64>() -> Vec<Entrant> {
     let runtime = one_thread();
-    let folder = Folder::new();
+    let folder = Folder::create();
     let whole = WholeStates::with(STEPS);
     let floor = move |times| {
         for _ in 0..times {
@@ -112,7 +113,7 @@ fn states<const STEPS: u64>() -> Vec<Entrant> {
 
 fn histories() -> Vec<Entrant> {
     let runtime = one_thread();
-    let folder = Folder::new();
+    let folder = Folder::create();
     let whole = WholeStates::with(SOME);
     let floor = move |times| {
         for _ in 0..times {
@@ -154,7 +155,7 @@ pub(crate) fn asking() -> CompiledGraph<Counter> {
 
 fn answers() -> Vec<Entrant> {
     let runtime = one_thread();
-    let folder = Folder::new();
+    let folder = Folder::create();
     let whole = Rc::new(WholeStates::with(SOME));
     let floor = move |times| {
         for _ in 0..times {

@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentgraph::checkpoint::{Checkpointer, ListQuery, Place};
 use agentgraph::prelude::*;
@@ -16,6 +15,7 @@ use tokio::runtime::Runtime;
 use crate::case::{Case, Entrant};
 use crate::cases::chain::add_one;
 use crate::cases::looped::{Next, looped};
+use crate::folder::Folder;
 use crate::runtime::{one_thread, two_threads};
 use crate::states::Counter;
 
@@ -35,37 +35,6 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A temporary folder, removed on drop.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name =
-            format!("agentgraph-benches-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// Returns the size of all files in the folder.
-    pub(crate) fn bytes(&self) -> u64 {
-        let files = std::fs::read_dir(&self.0).expect("the folder").flatten();
-        files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A leftover folder does not affect a measurement.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// A hand-written store of records by thread and step.
 pub(crate) struct Bare {
     connection: Connection,
@@ -79,7 +48,7 @@ impl Bare {
     /// Opens a new file. Each case takes the faster kind of table: `WITHOUT ROWID` for a sequence of small
     /// records, a plain table for records of a kilobyte and for many threads in turns.
     pub(crate) fn open(without_rowid: bool) -> Self {
-        let folder = Folder::new();
+        let folder = Folder::create();
         let connection = open(&folder.file("bare.db"), if without_rowid { "WITHOUT ROWID" } else { "" });
         Bare { connection, threads: Cell::new(0), _folder: folder }
     }
@@ -164,7 +133,7 @@ struct FileGraph {
 
 impl FileGraph {
     async fn open() -> Self {
-        let folder = Folder::new();
+        let folder = Folder::create();
         let saver = SqliteSaver::open(folder.file("engine.db")).await.expect("a saver");
         FileGraph { graph: looped(add_one, next).checkpointer(saver), threads: Cell::new(0), _folder: folder }
     }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Entrant};
-use crate::cases::sqlite::Folder;
+use crate::folder::Folder;
 use crate::runtime::one_thread;
 
 const ITEMS: u64 = 100;
@@ -53,7 +53,7 @@ const PLACE: &[u8] = b"users/ada/facts";
 
 impl Bare {
     fn new() -> Self {
-        let folder = Folder::new();
+        let folder = Folder::create();
         let connection = Connection::open(folder.file("bare.db")).expect("a file");
         let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
         connection.execute_batch(settings).expect("settings");
@@ -100,7 +100,7 @@ struct Ours {
 
 impl Ours {
     fn new() -> Self {
-        let (runtime, folder) = (one_thread(), Folder::new());
+        let (runtime, folder) = (one_thread(), Folder::create());
         let store = runtime.block_on(SqliteStore::open(folder.file("store.db"))).expect("a store");
         Ours { store, runtime, _folder: folder }
     }

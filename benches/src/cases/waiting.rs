@@ -10,7 +10,7 @@ use agentgraph::prelude::*;
 use tokio::runtime::Runtime;
 
 use crate::case::{Case, Entrant};
-use crate::cases::sqlite::Folder;
+use crate::folder::Folder;
 use crate::runtime::one_thread;
 use crate::states::{Counter, CounterUpdate};
 
@@ -87,7 +87,7 @@ fn in_memory() -> Vec<Entrant> {
 fn in_a_file() -> Vec<Entrant> {
     let runtime = one_thread();
     let answers = |threads| {
-        let folder = Folder::new();
+        let folder = Folder::create();
         let saver = runtime.block_on(SqliteSaver::open(folder.file("engine.db"))).expect("a saver");
         let mut answer = answers(&runtime, Arc::new(saver), threads);
         move |times| {

@@ -1,4 +1,5 @@
 #![deny(warnings, missing_docs)]
+#![allow(clippy::needless_lifetimes)]
 //! Every form of a tool that compiles, without a warning.
 
 use std::borrow::Cow;

@@ -33,6 +33,7 @@ async fn every(
 }
 
 #[node(Triage)]
+#[allow(clippy::too_many_arguments)]
 async fn eight(
     _a: Ctx,
     _b: Ctx,

@@ -73,7 +73,9 @@ impl MarkFile {
 
     pub fn read(&self) -> Vec<Mark> {
         let text = std::fs::read_to_string(&self.0).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        // The last line may be on its way into the file.
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The marks of one thread.

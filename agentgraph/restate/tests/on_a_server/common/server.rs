@@ -191,6 +191,18 @@ impl Server {
         size(&self.folder.join("data"))
     }
 
+    pub async fn open_invocations(&self) -> usize {
+        self.query("select id from sys_invocation where status <> 'completed'").await.len()
+    }
+
+    pub async fn until_nothing_is_open(&self) {
+        let begun = Instant::now();
+        while self.open_invocations().await > 0 {
+            assert!(begun.elapsed() < PATIENCE, "invocations stay open:\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// The rows of an SQL query of the server's own tables, as JSON.
     pub async fn query(&self, sql: &str) -> Vec<serde_json::Value> {
         let answer = http()

@@ -1,5 +1,5 @@
 //! Counts the calls that the embedded UpGrade server answers; see the crate's documentation.
 
 fn main() -> Result<(), agentgraph_benches::Problem> {
-    agentgraph_benches::count_calls()
+    agentgraph_agent_benches::count_calls()
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use agentgraph::{CancellationToken, SqliteSaver};
+use agentgraph_benches::{Case, Entrant, Figure, Folder, on, one_thread};
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{ChatResponse, Origin, Result as LlmResult, StopReason, ToolUse};
 use async_trait::async_trait;
@@ -19,10 +20,7 @@ use gaia_agent::question::Question;
 use gaia_agent::run::{FileSource, Plan, Run, Runner};
 use serde_json::{Value, json};
 
-use super::gaia_wire::{over_http, replayed};
-use super::sqlite::Folder;
-use crate::case::{Case, Entrant, Figure};
-use crate::runtime::{on, one_thread};
+use crate::gaia_wire::{over_http, replayed};
 
 pub(super) const ROUNDS: u64 = 20;
 /// Of each of many questions.
@@ -91,7 +89,7 @@ pub(super) fn task(number: u64) -> Task {
 
 /// The first request of the agent: instructions, question, and the tools that are offered.
 pub(super) async fn first_request() -> ChatRequest {
-    let folder = Folder::new();
+    let folder = Folder::create();
     let model = Arc::new(Calculating::new(1));
     let agent = builder(Arc::clone(&model), &folder).build().expect("the agent is right");
     agent.solve("first", &task(0)).await.expect("it is solved");
@@ -158,10 +156,10 @@ fn rounds() -> Vec<Entrant> {
         let first = Rc::clone(&first);
         async move { assert_eq!(by_hand(&Calculating::new(ROUNDS), &first).await, ROUNDS) }
     });
-    let folder = Folder::new();
+    let folder = Folder::create();
     let agent = builder(Calculating::new(ROUNDS), &folder).build().expect("the agent is right");
     let plain = on(&runtime, solving(agent, folder));
-    let folder = Folder::new();
+    let folder = Folder::create();
     let builder = runtime.block_on(stored(Calculating::new(ROUNDS), &folder));
     let kept = on(&runtime, solving(builder.build().expect("the agent is right"), folder));
     vec![
@@ -175,7 +173,7 @@ fn wire() -> Vec<Entrant> {
     let runtime = one_thread();
     let first = Rc::new(runtime.block_on(first_request()));
     let model = runtime.block_on(over_http());
-    let folder = Folder::new();
+    let folder = Folder::create();
     let agent = builder(model.client(), &folder).build().expect("the agent is right");
     runtime.block_on(solve(&agent, 0));
     let caller = replayed(&runtime, &model);
@@ -206,10 +204,10 @@ fn questions() -> Vec<Entrant> {
             );
         }
     });
-    let folder = Folder::new();
+    let folder = Folder::create();
     let agent = builder(Calculating::new(FEW), &folder).build().expect("the agent is right");
     let plain = on(&runtime, running(agent, folder));
-    let folder = Folder::new();
+    let folder = Folder::create();
     let builder = runtime.block_on(stored(Calculating::new(FEW), &folder));
     let kept = on(&runtime, running(builder.build().expect("the agent is right"), folder));
     vec![
@@ -261,7 +259,7 @@ async fn work(agent: &GaiaAgent, run: &Run, folder: &Folder, kind: AnswerKind) {
 /// The elapsed time of a thousand questions with everything in files, and of the same from the cache.
 fn elapsed() -> Vec<Figure> {
     let runtime = one_thread();
-    let folder = Folder::new();
+    let folder = Folder::create();
     runtime.block_on(async {
         let cache = AnswerCache::new(folder.file("agent_cache.json"));
         let agent =

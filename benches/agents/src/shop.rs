@@ -22,17 +22,13 @@ use shopify_agent::shop::Shop;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::Problem;
-use crate::arguments::Arguments;
+use agentgraph_benches::{Arguments, Problem};
 
 const CONVERSATIONS: usize = 200;
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Problem> {
-    if !arguments.wants("shop") {
-        return Ok(());
-    }
-    let conversations = if arguments.quick { 10 } else { CONVERSATIONS };
-    let rounds = if arguments.quick { 1 } else { 5 };
+    let conversations = if arguments.is_quick() { 10 } else { CONVERSATIONS };
+    let rounds = if arguments.is_quick() { 1 } else { 5 };
     println!("| {conversations} conversations at once | first frame p50 | p99 | whole turn p50 | p99 |");
     println!("|---|---|---|---|---|");
     tokio::runtime::Runtime::new()?.block_on(table(conversations, rounds))

@@ -4,14 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agentgraph_benches::{Case, Entrant, on, one_thread};
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{ChatResponse, Result as LlmResult, StopReason, ToolUse};
 use async_trait::async_trait;
 use futures_util::stream;
 use serde_json::{Value, json};
-
-use crate::case::{Case, Entrant};
-use crate::runtime::{on, one_thread};
 
 const TOOLS: u64 = 20;
 

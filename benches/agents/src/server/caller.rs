@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::Problem;
+use agentgraph_benches::Problem;
 
 pub(crate) struct Caller {
     stream: TcpStream,

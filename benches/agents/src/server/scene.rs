@@ -13,7 +13,7 @@ use upgrade_agent::client::{ExperimentState, NewExperiment, UpgradeClient};
 use upgrade_agent::server::{EmbeddedServer, ServerHandle};
 
 use super::caller::Caller;
-use crate::Problem;
+use agentgraph_benches::Problem;
 
 /// The decision points: each has one running experiment.
 const PLACES: [(&str, &str); 3] = [

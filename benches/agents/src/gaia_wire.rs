@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use agentgraph_benches::on;
 use agentgraph_llm::OpenAiChatModel;
 use axum::Router;
 use axum::body::Bytes;
@@ -15,8 +16,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use super::gaia::ROUNDS;
-use crate::runtime::on;
+use crate::gaia::ROUNDS;
 use crate::server::Caller;
 
 /// A model over HTTP, on loopback.

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::Problem;
-use crate::arguments::Arguments;
+use agentgraph_benches::{Arguments, Problem};
 pub(crate) use caller::Caller;
 use scene::{Call, Kept, Scene};
 
@@ -20,13 +19,10 @@ const CALLS: [Call; 5] = [Call::Init, Call::Assign, Call::Mark, Call::Read, Call
 
 /// Returns the duration of the measurement of each figure.
 fn span(arguments: &Arguments) -> Duration {
-    Duration::from_millis(if arguments.quick { 150 } else { 3000 })
+    Duration::from_millis(if arguments.is_quick() { 150 } else { 3000 })
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Problem> {
-    if !arguments.wants("server") {
-        return Ok(());
-    }
     println!("| calls | kept | connections | calls a second | the bare handler beside it | ratio |");
     println!("|---|---|---|---|---|---|");
     tokio::runtime::Runtime::new()?.block_on(table(arguments))
