@@ -237,6 +237,7 @@ fn thousand(number: u64) -> Run {
         model: "bench".to_owned(),
         prompts: "a".to_owned(),
         python: false,
+        runs: None,
     };
     let questions = (0..QUESTIONS).map(|number| task(number).question).collect();
     Run { id: number.to_string(), began: 0, plan, questions }

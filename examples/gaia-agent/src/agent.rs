@@ -7,6 +7,8 @@
 //! ```text
 //! START -> shortcuts (cache, patterns) -> model -> form -> tools (one task per call) -> model .. -> END
 //! ```
+//!
+//! Several runs of a question vote on its answer: a second graph, whose tasks are whole runs.
 
 mod builder;
 mod context;
@@ -16,20 +18,24 @@ mod pattern;
 mod prompt;
 mod shortcuts;
 mod solution;
+mod vote;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use agentgraph::{CancellationToken, Code, EventKind, Outcome, View};
-use agentgraph_llm::{ChatEvent, CompiledAgent, Message};
+use agentgraph::{CancellationToken, Checkpoint, Code, CompiledGraph, EventKind, Outcome, View};
+use agentgraph_llm::{ChatEvent, CompiledAgent, Message, Origin};
 use futures_util::StreamExt;
 
 pub use builder::{BuildError, GaiaAgentBuilder};
 pub(crate) use pattern::expression;
 pub use prompt::{Prompt, PromptChoice};
-pub use solution::{AnswerKind, Figures, Solution};
+pub use solution::{AnswerKind, Figures, Solution, Votes};
+
+use shortcuts::{CACHE, Shortcuts};
+use vote::Voting;
 
 pub use crate::solving::{Solving, SolvingUpdate};
 pub use crate::task::{Attachment, Task, folder_name};
@@ -59,6 +65,7 @@ use crate::tools::{Desk, Services};
 #[derive(Clone)]
 pub struct GaiaAgent {
     agent: CompiledAgent<String, Solving>,
+    votes: CompiledGraph<Voting>,
     services: Arc<Services>,
     cache: Option<AnswerCache>,
     prompts: PromptChoice,
@@ -111,8 +118,10 @@ pub type Pieces = Box<dyn FnMut(Option<&str>) + Send>;
 pub struct SolveOptions {
     /// Stops after what is under way when it is cancelled.
     pub drain: Option<CancellationToken>,
-    /// Hears the pieces of the model's answers.
+    /// Hears the pieces of the model's answers, if the question is run once.
     pub pieces: Option<Pieces>,
+    /// How often the question is run; several runs vote on the answer. 0 is one, too.
+    pub runs: u8,
 }
 
 impl GaiaAgent {
@@ -147,8 +156,19 @@ impl GaiaAgent {
             return Ok(done);
         }
         self.log.line(id, "question", &task.question.question);
-        let ended = self.run(thread, task, options).await;
-        let solution = match ended {
+        let solution = match options.runs {
+            0 | 1 => self.once(thread, task, options).await,
+            _ => self.vote(thread, task, options).await,
+        }?;
+        self.log.line(id, "answer", &format!("{} ({})", solution.answer, solution.in_words()));
+        self.keep(task, &solution).await;
+        Ok(solution)
+    }
+
+    /// A single run.
+    async fn once(&self, thread: &str, task: &Task, options: SolveOptions) -> Result<Solution, SolveError> {
+        let id = &task.question.task_id;
+        match self.run(thread, task, options).await {
             // The time of the end is that of the last checkpoint, if there are any.
             Ok(_) if self.agent.keeps_threads() => self.finished(thread).await?.ok_or(SolveError::Stopped),
             Ok(state) => Ok(Solution::of(&state, (self.now)())),
@@ -160,10 +180,51 @@ impl GaiaAgent {
                 self.log.line(id, "stopped", &chain(&error));
                 Err(error)
             }
-        }?;
-        self.log.line(id, "answer", &format!("{} ({})", solution.answer, solution.kind.in_words()));
-        self.keep(task, &solution).await;
-        Ok(solution)
+        }
+    }
+
+    /// All runs of a question and their vote. One in which no run ended with a final answer, and one failed, is
+    /// held once more by the next call: runs that have ended keep their answers.
+    async fn vote(&self, thread: &str, task: &Task, options: SolveOptions) -> Result<Solution, SolveError> {
+        let call = match self.voting(thread).await?.is_some_and(|last| is_open(&last)) {
+            true => self.votes.proceed(),
+            false => {
+                let kept = self.cached(task, options.runs);
+                self.votes.invoke(Voting::update().runs(options.runs).elected(kept))
+            }
+        };
+        let call = if self.agent.keeps_threads() { call.thread(vote::thread(0, thread)) } else { call };
+        let drain = options.drain.unwrap_or_default();
+        let voters = vote::Voters {
+            // Each run is to find an answer of its own.
+            agent: GaiaAgent { cache: None, ..self.clone() },
+            thread: thread.to_owned(),
+            task: task.clone(),
+            drain: drain.clone(),
+        };
+        match ended(call.drain(drain.clone()).context(voters).await) {
+            Ok(voting) => voting.elected.ok_or(SolveError::Stopped),
+            // A run that was stopped is a failed task.
+            Err(_) if drain.is_cancelled() => Err(SolveError::Stopped),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn voting(&self, thread: &str) -> Result<Option<Checkpoint<Voting>>, SolveError> {
+        if !self.agent.keeps_threads() {
+            return Ok(None);
+        }
+        self.votes.state(vote::thread(0, thread)).await.map_err(SolveError::Engine)
+    }
+
+    /// The answer of an earlier vote of as many runs or more.
+    fn cached(&self, task: &Task, runs: u8) -> Option<Solution> {
+        let shortcuts = Shortcuts { cache: self.cache.clone(), patterns: false, log: self.log.clone() };
+        let (task_id, key) = (task.question.task_id.clone(), self.key(task, Some(runs))?);
+        let kept =
+            Message::assistant(shortcuts.cached(&task_id, &key)?).with_origin(Origin::new(CACHE, CACHE));
+        let state = Solving { task_id, messages: vec![kept], prompt: key.prompt, ..Solving::default() };
+        Some(Solution::of(&state, UNIX_EPOCH))
     }
 
     /// The end of a question, if its thread has ended.
@@ -174,9 +235,20 @@ impl GaiaAgent {
         if !self.agent.keeps_threads() {
             return Ok(None);
         }
-        let Some(last) = self.agent.state(thread).await.map_err(SolveError::Engine)? else { return Ok(None) };
-        let is_open = !last.next.is_empty() || !last.interrupts.is_empty() || !last.failures.is_empty();
-        Ok((!is_open).then(|| Solution::of(&last.values, last.created)))
+        if let Some(last) = self.agent.state(thread).await.map_err(SolveError::Engine)? {
+            return Ok((!is_open(&last)).then(|| Solution::of(&last.values, last.created)));
+        }
+        let voting = self.voting(thread).await?.filter(|last| !is_open(last));
+        Ok(voting.and_then(|last| last.values.elected).filter(|elected| elected.is_done))
+    }
+
+    /// The threads of the runs of a question that are voted on; none if it is run once.
+    ///
+    /// # Errors
+    /// If the thread cannot be read.
+    pub async fn runs_of(&self, thread: &str) -> Result<Vec<String>, SolveError> {
+        let runs = self.voting(thread).await?.map_or(0, |last| last.values.runs);
+        Ok((1..=runs).map(|number| vote::thread(number, thread)).collect())
     }
 
     /// The file of a question whose thread has begun.
@@ -187,8 +259,12 @@ impl GaiaAgent {
         if !self.agent.keeps_threads() {
             return Ok(None);
         }
-        let last = self.agent.state(thread).await.map_err(SolveError::Engine)?;
-        Ok(last.map(|last| last.values.attachment))
+        for thread in [thread, &vote::thread(1, thread)] {
+            if let Some(last) = self.agent.state(thread).await.map_err(SolveError::Engine)? {
+                return Ok(Some(last.values.attachment));
+            }
+        }
+        Ok(None)
     }
 
     /// The graph, to look at threads.
@@ -227,7 +303,7 @@ impl GaiaAgent {
             task: id.clone(),
             question: task.question.question.clone(),
             facts: prompt::facts(&task.attachment, &self.services),
-            key: self.key(task),
+            key: self.key(task, None),
         };
         Ok(call.context(desk).context(asked).max_supersteps(u64::MAX))
     }
@@ -269,7 +345,9 @@ impl GaiaAgent {
             .began(u64::try_from(now.as_millis()).unwrap_or_default())
     }
 
-    fn key(&self, task: &Task) -> Option<CacheKey> {
+    /// `None` if there is no cache, or nothing may be kept.
+    fn key(&self, task: &Task, runs: Option<u8>) -> Option<CacheKey> {
+        self.cache.as_ref()?;
         let files = match &task.attachment {
             Attachment::None => Vec::new(),
             Attachment::File { sha256, .. } => vec![sha256.clone()],
@@ -280,6 +358,7 @@ impl GaiaAgent {
             files,
             model: self.model.clone(),
             prompt: self.prompts.of(&task.question.task_id).version(),
+            runs,
         })
     }
 
@@ -302,7 +381,8 @@ impl GaiaAgent {
 
     /// Keeps an answer for later runs: a finished one, of the primary model, that had its file.
     async fn keep(&self, task: &Task, solution: &Solution) {
-        let (Some(cache), Some(key)) = (&self.cache, self.key(task)) else { return };
+        let runs = solution.votes.map(|votes| votes.runs);
+        let (Some(cache), Some(key)) = (&self.cache, self.key(task, runs)) else { return };
         if !solution.may_be_kept() || solution.answered_by.as_deref() != Some(&*self.model) {
             return;
         }
@@ -343,7 +423,12 @@ async fn stream(call: agentgraph::RunBuilder<Solving>, mut pieces: Pieces) -> Re
     Err(SolveError::Stopped)
 }
 
-fn ended(outcome: Result<Outcome<Solving>, agentgraph::Error>) -> Result<Solving, SolveError> {
+/// Whether a thread has something left to do.
+fn is_open<S>(last: &Checkpoint<S>) -> bool {
+    !last.next.is_empty() || !last.interrupts.is_empty() || !last.failures.is_empty()
+}
+
+fn ended<S>(outcome: Result<Outcome<S>, agentgraph::Error>) -> Result<S, SolveError> {
     match outcome.map_err(SolveError::Engine)? {
         Outcome::Finished { output, .. } => Ok(output),
         Outcome::Interrupted { .. } | Outcome::Stopped { .. } => Err(SolveError::Stopped),

@@ -35,6 +35,10 @@ pub struct CacheKey {
     pub model: String,
     /// The prompt and its version.
     pub prompt: String,
+    /// How many runs of the question voted, if several did. An answer serves questions that ask for as many or
+    /// fewer; this is no part of the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u8>,
 }
 
 impl CacheKey {
@@ -86,7 +90,7 @@ pub struct Hit {
 /// # fn main() -> std::io::Result<()> {
 /// let folder = std::env::temp_dir().join(format!("cache-{}", std::process::id()));
 /// let cache = AnswerCache::new(folder.join("agent_cache.json"));
-/// let key = CacheKey { question: "2 + 2?".into(), files: vec![], model: "m".into(), prompt: "a-1".into() };
+/// let key = CacheKey { question: "2 + 2?".into(), files: vec![], model: "m".into(), prompt: "a-1".into(), runs: None };
 /// assert_eq!(cache.get(&key)?, None);
 /// cache.put(&key, "4")?;
 /// assert_eq!(cache.get(&key)?.unwrap().answer, "4");
@@ -179,14 +183,15 @@ impl AnswerCache {
     pub fn get(&self, key: &CacheKey) -> io::Result<Option<Hit>> {
         let entries = self.current()?;
         let now = self.seconds();
-        if let Some(entry) = entries.get(&key.hash()).filter(|entry| self.is_alive(entry, now)) {
+        let serves = |entry: &&CacheEntry| self.is_alive(entry, now) && entry.key.runs >= key.runs;
+        if let Some(entry) = entries.get(&key.hash()).filter(serves) {
             return Ok(Some(Hit { answer: entry.answer.clone(), other_question: None }));
         }
         let Some(from) = self.fuzzy else { return Ok(None) };
         let fits = |entry: &&CacheEntry| {
             let other = &entry.key;
             (&other.files, &other.model, &other.prompt) == (&key.files, &key.model, &key.prompt)
-                && self.is_alive(entry, now)
+                && serves(entry)
                 && are_alike(&other.question, &key.question, from)
         };
         let near = |entry: &&CacheEntry| likeness(&entry.key.question, &key.question);

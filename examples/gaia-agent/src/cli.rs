@@ -6,6 +6,7 @@
 mod ask;
 mod cache;
 mod failure;
+mod page;
 mod run;
 mod screen;
 mod setup;
@@ -69,8 +70,13 @@ enum Command {
         #[command(subcommand)]
         command: CacheCommand,
     },
-    /// Run the embedded evaluation server alone, on loopback, until it is interrupted
-    Serve,
+    /// Run a page for runs and the embedded evaluation server, on loopback, until it is interrupted
+    Serve {
+        /// The questions of the page: the address of an evaluation server, or a file [default: the embedded
+        /// server]
+        #[arg(long, value_name = "FILE|URL")]
+        questions: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -81,7 +87,8 @@ enum CacheCommand {
     Clear,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args, serde::Deserialize)]
+#[serde(default)]
 struct RunOptions {
     /// The most questions
     #[arg(long, value_name = "N")]
@@ -96,6 +103,9 @@ struct RunOptions {
     /// How many questions are worked on at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     concurrency: u16,
+    /// How often each question is run; several runs vote on the answer
+    #[arg(long, value_name = "1..9", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+    runs: u8,
     /// Begin a new run, also if the last one has not ended
     #[arg(long)]
     new: bool,
@@ -124,8 +134,11 @@ struct AskOptions {
     /// A file that it is about
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// How often the question is run; several runs vote on the answer
+    #[arg(long, value_name = "1..9", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+    runs: u8,
     /// Print the model's answers as they come
-    #[arg(long)]
+    #[arg(long, conflicts_with = "runs")]
     stream: bool,
     /// Take a question by chance from the evaluation server, in the place of a text
     #[arg(long, conflicts_with_all = ["text", "file"])]
@@ -166,7 +179,7 @@ async fn command(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
         }
         Command::Cache { command: CacheCommand::Show } => cache::show(&config()?, screen),
         Command::Cache { command: CacheCommand::Clear } => cache::clear(&config()?, screen),
-        Command::Serve => setup::serve(screen).await,
+        Command::Serve { questions } => page::serve(config()?, questions, screen).await,
     }
 }
 

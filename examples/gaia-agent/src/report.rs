@@ -39,6 +39,20 @@ pub struct Row {
     pub is_right: Option<bool>,
 }
 
+impl Row {
+    /// The state of a question in a few words.
+    pub fn verdict(&self) -> String {
+        let Some(solution) = &self.solution else { return "not answered yet".to_owned() };
+        let right = match self.is_right {
+            Some(true) => "right, ",
+            Some(false) => "wrong, ",
+            None => "",
+        };
+        let failed = if solution.is_done { "" } else { ", the models failed" };
+        format!("{right}{}{failed}", solution.in_words())
+    }
+}
+
 /// The price of a model in a file of settings: thousandths of a dollar for a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -174,6 +188,49 @@ impl Report {
         if prompts.len() > 1 { prompts } else { BTreeMap::new() }
     }
 
+    /// The figures of the head, by name, the same in all forms.
+    pub fn figures(&self) -> Vec<(&'static str, String)> {
+        let count = self.rows.len();
+        let bill = self.bill().total();
+        let (cost, unknown) = self.cost();
+        let cost = match unknown.as_slice() {
+            [] => dollars(cost),
+            models => {
+                format!("{}, without {}, for which no price is known", dollars(cost), models.join(", "))
+            }
+        };
+        let times = self.times();
+        let mut figures = vec![
+            ("questions", count.to_string()),
+            ("answered", self.answered().to_string()),
+            ("error rate", format!("{:.0} %", 100.0 * self.error_rate())),
+            ("cache hits", format!("{:.0} %", 100.0 * self.hit_rate())),
+            (
+                "model calls",
+                format!("{} ({:.1} a question)", self.model_calls(), per(self.model_calls(), count)),
+            ),
+            ("tokens", format!("{} in, {} out", bill.input_total, bill.output_total)),
+            ("cost", cost),
+            (
+                "time a question",
+                format!(
+                    "{} median, {} longest",
+                    time(median(&times)),
+                    time(times.last().copied().unwrap_or_default())
+                ),
+            ),
+        ];
+        if let Some(right) = self.right() {
+            let known = self.known();
+            let text = format!("{right} of {known} ({:.0} %)", 100.0 * share(right, known));
+            figures.insert(0, ("right answers", text));
+            for (prompt, (right, all)) in self.by_prompt() {
+                figures.push(("prompt", format!("{prompt}: {right} of {all} right")));
+            }
+        }
+        figures
+    }
+
     /// The report as text.
     pub fn to_text(&self) -> String {
         text::write(self)
@@ -208,59 +265,6 @@ fn median(times: &[Duration]) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// The figures of the head, by name, the same in both forms.
-fn figures(report: &Report) -> Vec<(&'static str, String)> {
-    let count = report.rows.len();
-    let bill = report.bill().total();
-    let (cost, unknown) = report.cost();
-    let cost = match unknown.as_slice() {
-        [] => dollars(cost),
-        models => format!("{}, without {}, for which no price is known", dollars(cost), models.join(", ")),
-    };
-    let times = report.times();
-    let mut figures = vec![
-        ("questions", count.to_string()),
-        ("answered", report.answered().to_string()),
-        ("error rate", format!("{:.0} %", 100.0 * report.error_rate())),
-        ("cache hits", format!("{:.0} %", 100.0 * report.hit_rate())),
-        (
-            "model calls",
-            format!("{} ({:.1} a question)", report.model_calls(), per(report.model_calls(), count)),
-        ),
-        ("tokens", format!("{} in, {} out", bill.input_total, bill.output_total)),
-        ("cost", cost),
-        (
-            "time a question",
-            format!(
-                "{} median, {} longest",
-                time(median(&times)),
-                time(times.last().copied().unwrap_or_default())
-            ),
-        ),
-    ];
-    if let Some(right) = report.right() {
-        let known = report.known();
-        let text = format!("{right} of {known} ({:.0} %)", 100.0 * share(right, known));
-        figures.insert(0, ("right answers", text));
-        for (prompt, (right, all)) in report.by_prompt() {
-            figures.push(("prompt", format!("{prompt}: {right} of {all} right")));
-        }
-    }
-    figures
-}
-
 fn per(part: u64, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// The state of a question in a few words.
-fn verdict(row: &Row) -> String {
-    let Some(solution) = &row.solution else { return "not answered yet".to_owned() };
-    let right = match row.is_right {
-        Some(true) => "right, ",
-        Some(false) => "wrong, ",
-        None => "",
-    };
-    let failed = if solution.is_done { "" } else { ", the models failed" };
-    format!("{right}{}{failed}", solution.kind.in_words())
 }

@@ -13,12 +13,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use runner::{FileSource, Progress, RunEnd, Runner, fetch};
+pub use runner::{FileSource, Progress, RunEnd, Runner, content, fetch};
 
 use crate::question::Question;
 
 /// A run: its questions, and the settings that must stay the same while it goes on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// The name: the time of its beginning.
     pub id: String,
@@ -31,7 +31,7 @@ pub struct Run {
 }
 
 /// The subject of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Where the questions are from: `embedded`, an address or a file.
     pub source: String,
@@ -45,6 +45,9 @@ pub struct Plan {
     pub prompts: String,
     /// Whether Python is allowed.
     pub python: bool,
+    /// How often each question is run, if several times: the runs vote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u8>,
 }
 
 impl Run {

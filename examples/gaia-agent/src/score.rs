@@ -1,4 +1,5 @@
-//! [`is_right`]: the public rule by which the benchmark compares an answer with the truth. Pure.
+//! [`is_right`]: the public rule by which the benchmark compares an answer with the truth; and [`are_alike`], by
+//! which two answers are one. Pure.
 //!
 //! - A truth that is a number is compared as one, after `$`, `%` and `,` are removed from the answer.
 //! - A truth with `,` or `;` is a list. The answer must have as many elements, and each is compared by
@@ -32,6 +33,21 @@ pub fn is_right(answer: &str, truth: &str) -> bool {
         return answers.len() == truths.len() && answers.iter().zip(&truths).all(is_same);
     }
     without_punctuation(answer) == without_punctuation(truth)
+}
+
+/// Whether two answers are the same answer: one is right if the other is the truth.
+///
+/// ```
+/// use gaia_agent::score::are_alike;
+///
+/// assert!(are_alike("$1,200.00", "1200") && are_alike("1200", "$1,200.00"));
+/// assert!(are_alike("b; e", "b,e"));
+/// assert!(!are_alike("infinity", "a text"));
+/// ```
+pub fn are_alike(one: &str, other: &str) -> bool {
+    // By the rule, every text is right if the truth is infinite.
+    let scores = |answer, truth| number(truth).is_none_or(f64::is_finite) && is_right(answer, truth);
+    one.eq_ignore_ascii_case(other) || scores(one, other) || scores(other, one)
 }
 
 const SEPARATORS: [char; 2] = [',', ';'];

@@ -6,6 +6,7 @@ use agentgraph::CompiledGraph;
 use agentgraph_llm::{Block, Message, Role, Usage};
 use serde::Serialize;
 
+use crate::agent::{GaiaAgent, SolveError};
 use crate::solving::Solving;
 
 /// A step that was stored.
@@ -116,6 +117,27 @@ pub async fn steps(graph: &CompiledGraph<Solving>, thread: &str) -> Result<Vec<S
         steps.push(Step { after, events: failed.collect() });
     }
     Ok(steps)
+}
+
+/// The steps of a question: of its run, or of each of its runs and of their vote.
+///
+/// # Errors
+/// If a thread cannot be read.
+pub async fn steps_of(agent: &GaiaAgent, thread: &str) -> Result<Vec<Step>, SolveError> {
+    let runs = agent.runs_of(thread).await?;
+    if runs.is_empty() {
+        return steps(agent.graph(), thread).await.map_err(SolveError::Engine);
+    }
+    let of_vote = |after, text| Step { after, events: vec![StepEvent::Text { by: "vote".to_owned(), text }] };
+    let mut all = Vec::new();
+    for (number, run) in (1..).zip(&runs) {
+        all.push(of_vote(Duration::ZERO, format!("run {number} of {}", runs.len())));
+        all.extend(steps(agent.graph(), run).await.map_err(SolveError::Engine)?);
+    }
+    if let Some(end) = agent.finished(thread).await? {
+        all.push(of_vote(end.figures.time, format!("{} ({})", end.answer, end.in_words())));
+    }
+    Ok(all)
 }
 
 /// The most characters of a result in [`reasoning`].

@@ -15,6 +15,7 @@ use super::form::AnswerForm;
 use super::journal::Journal;
 use super::prompt::PromptChoice;
 use super::shortcuts::Shortcuts;
+use super::vote;
 use crate::cache::AnswerCache;
 use crate::log::{Log, Secrets};
 use crate::net::{Guard, Http};
@@ -36,7 +37,7 @@ pub struct GaiaAgentBuilder {
     python: Option<PythonSettings>,
     folder: PathBuf,
     current: Option<PathBuf>,
-    saver: Option<Box<dyn FnOnce(Compiled) -> Compiled + Send>>,
+    saver: Option<Arc<dyn Checkpointer>>,
     times: Times,
 }
 
@@ -61,8 +62,6 @@ struct Times {
     backoff: Backoff,
     now: fn() -> SystemTime,
 }
-
-type Compiled = agentgraph_llm::CompiledAgent<String, Solving>;
 
 /// A setting that cannot be used.
 #[derive(thiserror::Error)]
@@ -192,7 +191,7 @@ impl GaiaAgentBuilder {
 
     /// Stores the threads in `saver`. Without it, a question that was stopped begins anew.
     pub fn checkpointer(mut self, saver: impl Checkpointer) -> Self {
-        self.saver = Some(Box::new(move |agent| agent.checkpointer(saver)));
+        self.saver = Some(Arc::new(saver));
         self
     }
 
@@ -257,12 +256,14 @@ impl GaiaAgentBuilder {
             .middleware(RefusedSettings::new())
             .middleware(Journal(self.log.clone()))
             .compile()?;
-        let agent = match self.saver {
-            Some(saver) => saver(agent),
-            None => agent,
+        let votes = vote::graph().map_err(|error| config(error.to_string()))?;
+        let (agent, votes) = match self.saver {
+            Some(saver) => (agent.checkpointer(Arc::clone(&saver)), votes.checkpointer(saver)),
+            None => (agent, votes),
         };
         Ok(GaiaAgent {
             agent,
+            votes,
             services,
             cache: self.cache,
             prompts: self.prompts,

@@ -4,7 +4,7 @@ use agentgraph_llm::{Hooks, Jump, Message, Middleware, Origin, Result, Turn};
 use async_trait::async_trait;
 
 use super::{Asked, pattern};
-use crate::cache::AnswerCache;
+use crate::cache::{AnswerCache, CacheKey};
 use crate::log::Log;
 
 /// The providers that a message of a shortcut names as its origin.
@@ -31,7 +31,8 @@ impl Middleware for Shortcuts {
     async fn before_agent(&self, turn: &mut Turn) -> Result<Jump> {
         // Outside of a `GaiaAgent` there is no question.
         let Ok(asked) = turn.ctx()?.call_context::<Asked>() else { return Ok(Jump::Next) };
-        let found = match self.cached(&asked) {
+        let kept = asked.key.as_ref().and_then(|key| self.cached(&asked.task, key));
+        let found = match kept {
             Some(answer) => Some((answer, CACHE)),
             None if self.patterns => pattern::answer(&asked.question).map(|answer| (answer, PATTERN)),
             None => None,
@@ -44,26 +45,26 @@ impl Middleware for Shortcuts {
 
 impl Shortcuts {
     /// A cache that cannot be read is a miss.
-    fn cached(&self, asked: &Asked) -> Option<String> {
-        let (cache, key) = (self.cache.as_ref()?, asked.key.as_ref()?);
+    pub(super) fn cached(&self, task: &str, key: &CacheKey) -> Option<String> {
+        let cache = self.cache.as_ref()?;
         let found = cache.get(key);
         for aside in cache.set_aside() {
             let text = format!("the cache could not be read, and is set aside as {}", aside.display());
-            self.log.line(&asked.task, "cache", &text);
+            self.log.line(task, "cache", &text);
         }
         match found {
             Ok(Some(hit)) => {
                 let of =
                     hit.other_question.map(|other| format!(", of the question: {other}")).unwrap_or_default();
-                self.log.line(&asked.task, "cache hit", &format!("{}{of}", hit.answer));
+                self.log.line(task, "cache hit", &format!("{}{of}", hit.answer));
                 Some(hit.answer)
             }
             Ok(None) => {
-                self.log.line(&asked.task, "cache miss", "");
+                self.log.line(task, "cache miss", "");
                 None
             }
             Err(error) => {
-                self.log.line(&asked.task, "cache miss", &format!("the cache cannot be read: {error}"));
+                self.log.line(task, "cache miss", &format!("the cache cannot be read: {error}"));
                 None
             }
         }

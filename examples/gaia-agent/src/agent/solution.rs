@@ -15,7 +15,7 @@ use crate::answer::{UNKNOWN, clean, last_clean, marked};
 use crate::solving::Solving;
 
 /// The answer of a question.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Solution {
     /// The question.
@@ -36,6 +36,18 @@ pub struct Solution {
     pub error: Option<String>,
     /// Whether the question is done. One that failed goes on with the next run.
     pub is_done: bool,
+    /// The vote; `None` if the question was run once.
+    pub votes: Option<Votes>,
+}
+
+/// The vote of several runs of a question: `2 of 3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Votes {
+    /// The runs that have the answer.
+    pub agree: u8,
+    /// All runs.
+    pub runs: u8,
 }
 
 /// The kind of an answer.
@@ -98,6 +110,18 @@ pub struct Figures {
     pub time: Duration,
 }
 
+impl Figures {
+    pub(super) fn add(&mut self, other: &Figures) {
+        self.rounds += other.rounds;
+        self.failed_calls += other.failed_calls;
+        self.bill.add_all(&other.bill);
+        self.time += other.time;
+        for (tool, calls) in &other.tools {
+            *self.tools.entry(tool.clone()).or_default() += calls;
+        }
+    }
+}
+
 impl Solution {
     /// The solution of a question that is done, whose last step was stored at this time.
     pub(super) fn of(state: &Solving, last: SystemTime) -> Self {
@@ -127,13 +151,23 @@ impl Solution {
             figures: figures(state, last),
             error,
             is_done,
+            votes: None,
         }
     }
 
+    /// The kind of the answer and the vote in words, for people.
+    pub fn in_words(&self) -> String {
+        let kind = self.kind.in_words();
+        self.votes.map_or_else(
+            || kind.to_owned(),
+            |votes| format!("{kind}, {} of {} runs", votes.agree, votes.runs),
+        )
+    }
+
     /// Whether the answer may be kept for later runs: only one that the model finished, with its file, and
-    /// that says something.
+    /// that says something. Of a vote, no run failed.
     pub fn may_be_kept(&self) -> bool {
-        self.is_done && self.kind == AnswerKind::Final && !self.lacks_file
+        self.is_done && self.error.is_none() && self.kind == AnswerKind::Final && !self.lacks_file
     }
 }
 

@@ -10,14 +10,14 @@ use super::AskOptions;
 use super::failure::{Failure, in_words_of_the_program};
 use super::run::client;
 use super::screen::Screen;
-use super::setup::Setup;
+use super::setup::{Commits, Setup};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, options: &AskOptions, screen: Screen) -> Result<ExitCode, Failure> {
     let named = options.questions.as_deref().map(|address| client(config, address)).transpose()?;
     // The questions of the embedded server are about its world.
     let is_embedded = options.random && named.is_none();
-    let setup = Setup::open(config, is_embedded, named.as_ref(), screen).await?;
+    let setup = Setup::open(config, is_embedded, named.as_ref(), Commits::new(1), screen).await?;
     let embedded = setup.server.as_ref().map(|server| EvaluationClient::new(server.url())).transpose()?;
     let task = match (&options.text, named.or(embedded)) {
         (None, Some(server)) => {
@@ -30,7 +30,7 @@ pub(super) async fn run(config: &Config, options: &AskOptions, screen: Screen) -
         (text, _) => with_file(Task::ask(text.clone().unwrap_or_default()), options, &setup)?,
     };
     let thread = format!("ask/{}", uuid::Uuid::new_v4());
-    let mut solve = SolveOptions::default();
+    let mut solve = SolveOptions { runs: options.runs, ..SolveOptions::default() };
     if options.stream {
         solve.pieces = Some(Box::new(move |piece| match piece {
             Some(text) => screen.piece(text),
@@ -42,7 +42,7 @@ pub(super) async fn run(config: &Config, options: &AskOptions, screen: Screen) -
         screen.note("");
     }
     screen.line(&solution.answer);
-    screen.note(&format!("({}; `gaia-agent show {thread}` shows the steps)", solution.kind.in_words()));
+    screen.note(&format!("({}; `gaia-agent show {thread}` shows the steps)", solution.in_words()));
     if let Some(error) = &solution.error {
         screen.note(&in_words_of_the_program(error));
     }

@@ -9,30 +9,30 @@ use std::time::SystemTime;
 use agentgraph::CancellationToken;
 use gaia_agent::agent::{GaiaAgent, Solution, SolveError};
 use gaia_agent::evaluation::submission::{self, SubmitError};
-use gaia_agent::evaluation::{EvaluationClient, Submission, SubmittedAnswer};
+use gaia_agent::evaluation::{EvaluationClient, Score, Submission, SubmittedAnswer};
 use gaia_agent::question::{Question, read_questions};
 use gaia_agent::report::{Report, prices};
 use gaia_agent::run::{FileSource, Plan, Progress, Run, RunEnd, Runner};
 use gaia_agent::tools::kind_by_content;
-use gaia_agent::trace::{reasoning, steps};
+use gaia_agent::trace::{reasoning, steps_of};
 use serde_json::json;
 
 use super::RunOptions;
 use super::failure::{Failure, in_words_of_the_program};
 use super::screen::Screen;
-use super::setup::{EMBEDDED, Setup, runs};
+use super::setup::{Commits, EMBEDDED, Setup, runs};
 use super::status::Status;
 use crate::config::Config;
 
 /// Where questions come from.
-enum Source {
+pub(super) enum Source {
     Embedded,
     Server(EvaluationClient),
     File(PathBuf),
 }
 
 impl Source {
-    fn of(config: &Config, named: Option<&str>) -> Result<Self, Failure> {
+    pub(super) fn of(config: &Config, named: Option<&str>) -> Result<Self, Failure> {
         match named {
             None => Ok(Source::Embedded),
             Some(address) if address.contains("://") => Ok(Source::Server(client(config, address)?)),
@@ -43,7 +43,37 @@ impl Source {
         }
     }
 
-    fn name(&self) -> String {
+    /// The server, if it is another one than that of the embedded world.
+    pub(super) fn server(&self) -> Option<&EvaluationClient> {
+        match self {
+            Source::Server(client) => Some(client),
+            _ => None,
+        }
+    }
+
+    /// The questions, and where their files are. The client is that of the source or of the embedded world.
+    pub(super) async fn questions(&self, from: Option<&EvaluationClient>) -> Result<Vec<Question>, Failure> {
+        match (self, from) {
+            (Source::File(path), _) => {
+                let wrong = |why: String| Failure::Questions(format!("{}: {why}", path.display()));
+                let content = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+                let kind = kind_by_content(&content).map(|kind| format!("; the file is {kind}"));
+                read_questions(content).map_err(|why| wrong(why + &kind.unwrap_or_default()))
+            }
+            (_, Some(client)) => Ok(client.questions().await?),
+            (_, None) => Ok(Vec::new()),
+        }
+    }
+
+    pub(super) fn files(&self, config: &Config, server: Option<&EvaluationClient>) -> FileSource {
+        match (self, server) {
+            (Source::File(path), _) => FileSource::Folder(path.parent().unwrap_or(Path::new(".")).to_owned()),
+            (_, Some(client)) => FileSource::Server(client.clone()),
+            (_, None) => FileSource::Folder(config.data_dir.clone()),
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
         match self {
             Source::Embedded => EMBEDDED.to_owned(),
             Source::Server(client) => client.base().to_string(),
@@ -62,60 +92,84 @@ pub(super) fn client(config: &Config, address: &str) -> Result<EvaluationClient,
 
 pub(super) async fn run(config: &Config, options: &RunOptions, screen: Screen) -> Result<ExitCode, Failure> {
     let submitter = submitter(config, options)?;
-    let source = Source::of(config, options.questions.as_deref())?;
-    let of_server = match &source {
-        Source::Server(client) => Some(client),
-        _ => None,
-    };
-    let setup = Setup::open(config, matches!(source, Source::Embedded), of_server, screen).await?;
-    let _lock = lock(&config.data_dir)?;
-    let server = match (&source, &setup.server) {
-        (Source::Embedded, Some(server)) => Some(EvaluationClient::new(server.url())?),
-        (Source::Server(client), _) => Some(client.clone()),
-        _ => None,
-    };
-    let run = begin_or_go_on(config, options, &source, server.as_ref(), &setup.agent, screen).await?;
-    let files = match (&source, &server) {
-        (Source::File(path), _) => FileSource::Folder(path.parent().unwrap_or(Path::new(".")).to_owned()),
-        (_, Some(client)) => FileSource::Server(client.clone()),
-        (_, None) => FileSource::Folder(config.data_dir.clone()),
-    };
-    setup.log.line("", "run", &format!("{} of {}", run.id, run.plan.source));
     let drain = CancellationToken::new();
-    listen(drain.clone(), screen)?;
-    let runner = Runner {
-        agent: setup.agent.clone(),
-        files,
-        concurrency: options.concurrency.into(),
-        drain,
-        log: setup.log.clone(),
-    };
+    let Ready { setup, run, runner, server, _lock } =
+        prepare(config, options, Commits::new(1), drain.clone(), screen).await?;
+    listen(drain, screen)?;
     let end = work(&runner, &run, screen).await;
-    let report = Report::new(&run, end.solutions.clone(), &truths(&run.plan.source), prices(&config.prices));
-    setup.log.line("", "report", &report.to_text());
+    let report = log_report(config, &run, &end, &runner);
     if let Some(path) = &options.export {
         export(path, &setup.agent, &run, &end, screen).await?;
     }
     if end.stopped > 0 {
-        let done = run.questions.len() - end.stopped;
-        let of = run.questions.len();
-        screen.note(&format!(
-            "Stopped: {done} of {of} questions are done; `gaia-agent run` goes on with the others."
-        ));
+        screen.note(&stopped(&run, end.stopped));
         return Ok(ExitCode::FAILURE);
     }
     conclude(config, &setup, &run, &report, screen);
     if let Some((username, agent_code)) = submitter {
-        let client = server
-            .ok_or_else(|| Failure::Usage("a file of questions has no server to submit to".to_owned()))?;
-        submit(config, &run, &end, &client, (username, agent_code), options.again, screen).await?;
+        let client = server.ok_or_else(no_server)?;
+        match submit(config, &run, &end.solutions, &client, (username, agent_code), options.again).await {
+            Ok(score) => screen.line(&format!("Submitted: {}", in_words(&score))),
+            Err(SubmitError::Accepted(score)) => screen.line(&format!(
+                "The answers of this run were submitted before: {score:.1} %. --again submits them once more."
+            )),
+            Err(error) => return Err(error.into()),
+        }
     }
     let is_whole = end.errors.is_empty() && end.solutions.iter().all(|solution| solution.is_done);
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// A run to be worked on, and the lock that keeps others out of its folder.
+pub(super) struct Ready {
+    pub(super) setup: Setup,
+    pub(super) run: Run,
+    pub(super) runner: Runner,
+    pub(super) server: Option<EvaluationClient>,
+    pub(super) _lock: File,
+}
+
+pub(super) async fn prepare(
+    config: &Config,
+    options: &RunOptions,
+    commits: Commits,
+    drain: CancellationToken,
+    screen: Screen,
+) -> Result<Ready, Failure> {
+    let source = Source::of(config, options.questions.as_deref())?;
+    let is_embedded = matches!(source, Source::Embedded);
+    let setup = Setup::open(config, is_embedded, source.server(), commits, screen).await?;
+    let _lock = lock(&config.data_dir)?;
+    let server = match (&source, &setup.server) {
+        (Source::Embedded, Some(server)) => Some(EvaluationClient::new(server.url())?),
+        _ => source.server().cloned(),
+    };
+    let run = begin_or_go_on(config, options, &source, server.as_ref(), &setup.agent, screen).await?;
+    setup.log.line("", "run", &format!("{} of {}", run.id, run.plan.source));
+    let runner = Runner {
+        agent: setup.agent.clone(),
+        files: source.files(config, server.as_ref()),
+        concurrency: options.concurrency.into(),
+        drain,
+        log: setup.log.clone(),
+    };
+    Ok(Ready { setup, run, runner, server, _lock })
+}
+
+/// The report of a run that has ended, which is the last line of its log.
+pub(super) fn log_report(config: &Config, run: &Run, end: &RunEnd, runner: &Runner) -> Report {
+    let report = Report::new(run, end.solutions.clone(), &truths(&run.plan.source), prices(&config.prices));
+    runner.log.line("", "report", &report.to_text());
+    report
+}
+
+pub(super) fn stopped(run: &Run, left: usize) -> String {
+    let of = run.questions.len();
+    format!("Stopped: {} of {of} questions are done; `gaia-agent run` goes on with the others.", of - left)
+}
+
 /// The name and the code of the submission, if it is asked for. Checked before the run, which may take long.
-fn submitter(config: &Config, options: &RunOptions) -> Result<Option<(String, String)>, Failure> {
+pub(super) fn submitter(config: &Config, options: &RunOptions) -> Result<Option<(String, String)>, Failure> {
     if !options.submit {
         return Ok(None);
     }
@@ -126,7 +180,7 @@ fn submitter(config: &Config, options: &RunOptions) -> Result<Option<(String, St
 }
 
 /// One run at a time works in a data folder.
-fn lock(folder: &Path) -> Result<File, Failure> {
+pub(super) fn lock(folder: &Path) -> Result<File, Failure> {
     let path = folder.join("run.lock");
     let wrong = |why| Failure::Data { path: path.clone(), why };
     let file = File::create(&path).map_err(wrong)?;
@@ -153,6 +207,7 @@ async fn begin_or_go_on(
         model: config.model_name(),
         prompts: config.prompts_name.clone(),
         python: config.tools.python,
+        runs: (options.runs > 1).then_some(options.runs),
     };
     let book = runs(config);
     if !options.new
@@ -167,17 +222,7 @@ async fn begin_or_go_on(
             return Ok(last);
         }
     }
-    let all = match (source, server) {
-        (Source::File(path), _) => {
-            let wrong = |why: String| Failure::Questions(format!("{}: {why}", path.display()));
-            let content = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-            let kind =
-                kind_by_content(&content).map(|kind| format!("; the file is {kind}")).unwrap_or_default();
-            read_questions(content).map_err(|why| wrong(why + &kind))?
-        }
-        (_, Some(client)) => client.questions().await?,
-        (_, None) => Vec::new(),
-    };
+    let all = source.questions(server).await?;
     let is_wanted = |question: &Question| options.level.is_none_or(|level| question.level == level);
     let questions: Vec<_> =
         all.into_iter().filter(is_wanted).take(options.limit.unwrap_or(usize::MAX)).collect();
@@ -198,7 +243,7 @@ async fn open_questions(agent: &GaiaAgent, run: &Run) -> Result<usize, Failure> 
 }
 
 /// The first interrupt drains the run; the second ends the program.
-fn listen(drain: CancellationToken, screen: Screen) -> Result<(), Failure> {
+pub(super) fn listen(drain: CancellationToken, screen: Screen) -> Result<(), Failure> {
     let mut interrupts = interrupts()?;
     tokio::spawn(async move {
         interrupts.recv().await;
@@ -242,7 +287,7 @@ pub(super) fn line(solution: &Solution) -> String {
         }
         None => String::new(),
     };
-    format!("{:24} {answer} ({}{failed})", solution.task_id, solution.kind.in_words())
+    format!("{:24} {answer} ({}{failed})", solution.task_id, solution.in_words())
 }
 
 /// The figures of the run, and what a person can do about the rest.
@@ -272,7 +317,7 @@ async fn export(
 ) -> Result<(), Failure> {
     let mut lines = String::new();
     for solution in &end.solutions {
-        let steps = steps(agent.graph(), &run.thread(&solution.task_id)).await?;
+        let steps = steps_of(agent, &run.thread(&solution.task_id)).await?;
         let line = json!({
             "task_id": solution.task_id,
             "model_answer": solution.answer,
@@ -290,35 +335,26 @@ pub(super) fn truths(source: &str) -> BTreeMap<String, String> {
     if source == EMBEDDED { gaia_agent::world::World::new().truths } else { BTreeMap::new() }
 }
 
-async fn submit(
+pub(super) fn no_server() -> Failure {
+    Failure::Usage("a file of questions has no server to submit to".to_owned())
+}
+
+pub(super) fn in_words(score: &Score) -> String {
+    format!("{:.1} %, {} right. {}", score.score, score.correct_count, score.message)
+}
+
+pub(super) async fn submit(
     config: &Config,
     run: &Run,
-    end: &RunEnd,
+    solutions: &[Solution],
     client: &EvaluationClient,
     (username, agent_code): (String, String),
     again: bool,
-    screen: Screen,
-) -> Result<(), Failure> {
+) -> Result<Score, SubmitError> {
     let answer = |solution: &Solution| SubmittedAnswer {
         task_id: solution.task_id.clone(),
         submitted_answer: solution.answer.clone(),
     };
-    let submission = Submission { username, agent_code, answers: end.solutions.iter().map(answer).collect() };
-    let sent = submission::submit(client, submission, &runs(config).submission(run), again).await;
-    match sent {
-        Ok(score) => {
-            screen.line(&format!(
-                "Submitted: {:.1} %, {} right. {}",
-                score.score, score.correct_count, score.message
-            ));
-            Ok(())
-        }
-        Err(SubmitError::Accepted(score)) => {
-            screen.line(&format!(
-                "The answers of this run were submitted before: {score:.1} %. --again submits them once more."
-            ));
-            Ok(())
-        }
-        Err(error) => Err(error.into()),
-    }
+    let submission = Submission { username, agent_code, answers: solutions.iter().map(answer).collect() };
+    submission::submit(client, submission, &runs(config).submission(run), again).await
 }

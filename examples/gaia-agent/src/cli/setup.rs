@@ -1,12 +1,13 @@
 //! The parts of the program: the data folder, the models, the embedded world, and the agent over them.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use agentgraph::SqliteSaver;
+use agentgraph::checkpoint::{Checkpointer, Put, StoreError, delegate};
 use agentgraph_llm::{ChatModel, GeminiModel};
+use async_trait::async_trait;
 use gaia_agent::agent::{GaiaAgent, GaiaAgentBuilder};
 use gaia_agent::cache::AnswerCache;
 use gaia_agent::evaluation::EvaluationClient;
@@ -41,11 +42,12 @@ impl Setup {
         config: &Config,
         is_embedded: bool,
         evaluation: Option<&EvaluationClient>,
+        commits: Commits,
         screen: Screen,
     ) -> Result<Self, Failure> {
         let is_embedded = is_embedded || config.models.main.is_none();
         let server = if is_embedded { Some(WorldServer::start(World::new()).await?) } else { None };
-        let builder = builder(config).await?;
+        let builder = builder(config, commits).await?;
         let log = log(config)?;
         let mut guard = Guard::new().hosts(config.tools.download_hosts.clone());
         let embedded = server.as_ref().map(WorldServer::url).map(EvaluationClient::new).transpose()?;
@@ -84,10 +86,10 @@ impl Setup {
 
 /// The agent for looking at threads: nothing is asked.
 pub(super) async fn reader(config: &Config) -> Result<GaiaAgent, Failure> {
-    Ok(builder(config).await?.build()?)
+    Ok(builder(config, Commits::new(1)).await?.build()?)
 }
 
-async fn builder(config: &Config) -> Result<GaiaAgentBuilder, Failure> {
+async fn builder(config: &Config, commits: Commits) -> Result<GaiaAgentBuilder, Failure> {
     make_folder(&config.data_dir)?;
     let threads = config.data_dir.join("threads.db");
     keep_private(&threads);
@@ -102,7 +104,7 @@ async fn builder(config: &Config) -> Result<GaiaAgentBuilder, Failure> {
         .patterns(config.patterns)
         .folder(&config.data_dir)
         .current_folder(&config.work_dir)
-        .checkpointer(saver);
+        .checkpointer(Watched { saver, commits });
     if let Some(fallback) = &config.models.fallback {
         builder = builder.fallback(real(fallback)?);
     }
@@ -186,10 +188,25 @@ fn keep_private(file: &Path) {
 #[cfg(not(unix))]
 fn keep_private(_: &Path) {}
 
-/// The command `serve`.
-pub(super) async fn serve(screen: Screen) -> Result<ExitCode, Failure> {
-    let server = WorldServer::start(World::new()).await?;
-    screen.line(server.url());
-    tokio::signal::ctrl_c().await?;
-    Ok(ExitCode::SUCCESS)
+/// The threads in which something was stored.
+pub(super) type Commits = tokio::sync::broadcast::Sender<String>;
+
+/// A store that names the thread of each commit.
+struct Watched {
+    saver: SqliteSaver,
+    commits: Commits,
+}
+
+#[async_trait]
+impl Checkpointer for Watched {
+    async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
+        let thread = put.place.thread.to_owned();
+        let stored = self.saver.put(put).await;
+        // An error means that no page is open.
+        let _ = self.commits.send(thread);
+        stored
+    }
+
+    delegate!(self => &self.saver; get, row, put_writes, list, threads, delete_thread, outlives_its_process);
+    delegate!(self => &self.saver; keeps_secrets, leases, catalog, upkeep);
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use gaia_agent::GaiaAgent;
 use gaia_agent::report::{Report, prices};
 use gaia_agent::run::Run;
-use gaia_agent::trace::{Step, StepEvent, steps as steps_of};
+use gaia_agent::trace::{Step, StepEvent, steps_of};
 
 use super::failure::Failure;
 use super::run::truths;
@@ -30,7 +30,7 @@ fn find(config: &Config, id: Option<&str>) -> Result<Run, Failure> {
     })
 }
 
-async fn report_of(config: &Config, run: &Run, agent: &GaiaAgent) -> Result<Report, Failure> {
+pub(super) async fn report_of(config: &Config, run: &Run, agent: &GaiaAgent) -> Result<Report, Failure> {
     let mut solutions = Vec::new();
     for question in &run.questions {
         solutions.extend(agent.finished(&run.thread(&question.task_id)).await?);
@@ -91,7 +91,7 @@ pub(super) async fn steps(
         false => find(config, id)?.thread(task),
     };
     let agent = reader(config).await?;
-    let steps = steps_of(agent.graph(), &thread).await?;
+    let steps = steps_of(&agent, &thread).await?;
     if steps.is_empty() {
         return Err(Failure::Unknown(format!(
             "there is no thread {thread}: the question was not begun, or has another id"
@@ -104,7 +104,7 @@ pub(super) async fn steps(
         }
     }
     if let Some(solution) = agent.finished(&thread).await?.filter(|_| !json) {
-        screen.line(&format!("ANSWER ({}): {}", solution.kind.in_words(), solution.answer));
+        screen.line(&format!("ANSWER ({}): {}", solution.in_words(), solution.answer));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! A report as a page: HTML without scripts, with its chart as SVG. All foreign text is escaped.
 
-use super::{Report, figures, time, verdict};
+use super::{Report, time};
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1c2430}\
 table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #dde3ea;vertical-align:top}\
@@ -13,7 +13,8 @@ const WIDTH: usize = 900;
 
 pub(super) fn write(report: &Report) -> String {
     let title = format!("GAIA run {}", report.run);
-    let figures: String = figures(report)
+    let figures: String = report
+        .figures()
         .into_iter()
         .map(|(name, value)| format!("<tr><th>{name}</th><td>{}</td></tr>\n", escaped(&value)))
         .collect();
@@ -75,7 +76,7 @@ fn rows(report: &Report) -> String {
             row.question.level,
             escaped(&row.question.question),
             escaped(answer),
-            escaped(&verdict(row))
+            escaped(&row.verdict())
         )
     };
     report.rows.iter().map(row).collect()

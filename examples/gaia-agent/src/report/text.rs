@@ -1,10 +1,10 @@
 //! A report as text.
 
-use super::{Report, figures, time, verdict};
+use super::{Report, time};
 
 pub(super) fn write(report: &Report) -> String {
     let mut text = format!("Run {} on {}, by {}\n\n", report.run, report.source, report.model);
-    for (name, value) in figures(report) {
+    for (name, value) in report.figures() {
         text += &format!("{name:16} {value}\n");
     }
     let tools = report.tools();
@@ -22,7 +22,7 @@ pub(super) fn write(report: &Report) -> String {
         let took = row.solution.as_ref().map(|solution| time(solution.figures.time)).unwrap_or_default();
         let answer: String =
             answer.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
-        text += &format!("{:24} {answer} ({}; {took})\n", row.question.task_id, verdict(row));
+        text += &format!("{:24} {answer} ({}; {took})\n", row.question.task_id, row.verdict());
     }
     text
 }

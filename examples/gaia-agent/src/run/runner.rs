@@ -58,14 +58,15 @@ pub struct RunEnd {
 impl Runner {
     /// Works on all questions of the run that are not done.
     pub async fn run(&self, run: &Run, mut heard: impl FnMut(Progress<'_>)) -> RunEnd {
-        let working = run.questions.iter().enumerate().map(|(at, question)| {
-            let (runner, thread, question) = (self.clone(), run.thread(&question.task_id), question.clone());
+        let working = run.questions.iter().cloned().enumerate().map(|(at, question)| {
+            let (runner, thread, runs) =
+                (self.clone(), run.thread(&question.task_id), run.plan.runs.unwrap_or(1));
             async move {
                 // In a task of its own, so that questions share the processors. A run that is dropped drops
                 // them.
                 let mut tasks = tokio::task::JoinSet::new();
                 let asked = question.clone();
-                tasks.spawn(async move { runner.solve(&thread, &asked).await });
+                tasks.spawn(async move { runner.solve(&thread, &asked, runs).await });
                 let solved = tasks.join_next().await;
                 (at, question, solved.and_then(Result::ok).unwrap_or(Err(SolveError::Stopped)))
             }
@@ -92,7 +93,7 @@ impl Runner {
         end
     }
 
-    async fn solve(&self, thread: &str, question: &Question) -> Result<Solution, SolveError> {
+    async fn solve(&self, thread: &str, question: &Question, runs: u8) -> Result<Solution, SolveError> {
         let is_done = self.agent.finished(thread).await?.is_some();
         if self.drain.is_cancelled() && !is_done {
             return Err(SolveError::Stopped);
@@ -102,7 +103,7 @@ impl Runner {
             false => self.attachment(thread, question).await?,
         };
         let task = Task { question: question.clone(), attachment };
-        let options = SolveOptions { drain: Some(self.drain.clone()), ..SolveOptions::default() };
+        let options = SolveOptions { drain: Some(self.drain.clone()), runs, ..SolveOptions::default() };
         self.agent.solve_with(thread, &task, options).await
     }
 
@@ -127,13 +128,23 @@ impl Runner {
 /// If the folder cannot be written.
 pub async fn fetch(files: &FileSource, question: &Question, folder: &Path) -> Result<Attachment, SolveError> {
     let Some(name) = question.file() else { return Ok(Attachment::None) };
-    let content = match files {
-        FileSource::Server(client) => client.file(&question.task_id).await.map_err(|error| error.to_string()),
-        FileSource::Folder(source) => read(source, name).await,
-    };
-    match content {
+    match content(files, question).await {
         Ok(content) => Ok(Attachment::store(folder, name, &content)?),
         Err(why) => Ok(Attachment::Missing { name: name.to_owned(), why }),
+    }
+}
+
+/// The content of the file of a question.
+///
+/// # Errors
+/// Why it cannot be had.
+pub async fn content(files: &FileSource, question: &Question) -> Result<Vec<u8>, String> {
+    match (files, question.file()) {
+        (_, None) => Err("the question has no file".to_owned()),
+        (FileSource::Server(client), _) => {
+            client.file(&question.task_id).await.map_err(|error| error.to_string())
+        }
+        (FileSource::Folder(source), Some(name)) => read(source, name).await,
     }
 }
 

@@ -41,12 +41,32 @@ impl WorldServer {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
         let requests = Arc::new(AtomicU64::new(0));
-        let routes = routes(Arc::new(world), Arc::clone(&requests));
+        let routes = WorldServer::routes(world).layer(from_fn_with_state(Arc::clone(&requests), count));
         let serving = tokio::spawn(async move {
             // It ends with its handle.
             let _ = axum::serve(listener, routes).await;
         });
         Ok(WorldServer { url, requests, serving })
+    }
+
+    /// The routes, for a server that has more of them.
+    pub fn routes(world: World) -> Router {
+        Router::new()
+            .route("/questions", get(evaluation::questions))
+            .route("/random-question", get(evaluation::random_question))
+            .route("/files/{task}", get(evaluation::file))
+            .route("/submit", post(evaluation::submit))
+            .route("/library/{name}", get(evaluation::library))
+            .route("/wikipedia/w/api.php", get(search::wikipedia))
+            .route("/arxiv/api/query", get(search::arxiv))
+            .route("/duckduckgo/html/", get(search::duckduckgo))
+            .route("/tavily/search", post(search::tavily))
+            .route("/youtube/watch", get(search::watch))
+            .route("/youtube/youtubei/v1/player", post(search::player))
+            .route("/youtube/api/timedtext", get(search::captions))
+            .route("/gemini/v1beta/models/{method}", post(media::generate))
+            .layer(DefaultBodyLimit::max(32 << 20))
+            .with_state(Arc::new(world))
     }
 
     /// The address of the evaluation server. The services are below it: see
@@ -70,26 +90,6 @@ impl Drop for WorldServer {
     fn drop(&mut self) {
         self.serving.abort();
     }
-}
-
-fn routes(world: Arc<World>, requests: Arc<AtomicU64>) -> Router {
-    Router::new()
-        .route("/questions", get(evaluation::questions))
-        .route("/random-question", get(evaluation::random_question))
-        .route("/files/{task}", get(evaluation::file))
-        .route("/submit", post(evaluation::submit))
-        .route("/library/{name}", get(evaluation::library))
-        .route("/wikipedia/w/api.php", get(search::wikipedia))
-        .route("/arxiv/api/query", get(search::arxiv))
-        .route("/duckduckgo/html/", get(search::duckduckgo))
-        .route("/tavily/search", post(search::tavily))
-        .route("/youtube/watch", get(search::watch))
-        .route("/youtube/youtubei/v1/player", post(search::player))
-        .route("/youtube/api/timedtext", get(search::captions))
-        .route("/gemini/v1beta/models/{method}", post(media::generate))
-        .layer(DefaultBodyLimit::max(32 << 20))
-        .layer(from_fn_with_state(requests, count))
-        .with_state(world)
 }
 
 async fn count(State(requests): State<Arc<AtomicU64>>, request: Request, next: Next) -> Response {

@@ -15,7 +15,7 @@ use crate::common::Folder;
 use crate::support::{Scene, attach};
 
 fn key(question: &str) -> CacheKey {
-    CacheKey { question: question.into(), files: vec![], model: "m".into(), prompt: "a-1".into() }
+    CacheKey { question: question.into(), files: vec![], model: "m".into(), prompt: "a-1".into(), runs: None }
 }
 
 fn endless(name: &'static str) -> ScriptedModel {

@@ -20,6 +20,7 @@ mod python_is_kept_apart;
 mod questions_end_in_the_best_answer;
 mod runs_killed_at_every_commit_lose_and_repeat_nothing;
 mod searches_speak_the_forms_of_their_services;
+mod several_runs_vote_on_an_answer;
 mod sheets_and_documents_are_read_or_refused;
 mod submissions_are_made_once;
 mod tools_are_offered_as_the_settings_say;

@@ -21,7 +21,7 @@ use gaia_agent::agent::{AnswerKind, GaiaAgent, Task};
 use gaia_agent::cache::AnswerCache;
 use gaia_agent::log::Log;
 use gaia_agent::offline::OfflineModel;
-use gaia_agent::run::{FileSource, Run, RunBook, Runner};
+use gaia_agent::run::{FileSource, Plan, Run, RunBook, Runner};
 use gaia_agent::score::is_right;
 use gaia_agent::world::{World, WorldServer};
 use serde_json::json;
@@ -78,16 +78,20 @@ struct Kill {
     at: u64,
     is_before: bool,
     concurrency: usize,
+    /// With several, the run has three questions.
+    runs: u8,
 }
 
 /// The run of a folder, which the first process begins.
-async fn run_of(folder: &Path, server: &WorldServer) -> Run {
+async fn run_of(folder: &Path, server: &WorldServer, runs: u8) -> Run {
     let book = RunBook::new(folder.join("runs"));
     match book.latest().unwrap() {
         Some(run) => run,
         None => {
             let client = gaia_agent::evaluation::EvaluationClient::new(server.url()).unwrap();
-            book.begin(plan(), client.questions().await.unwrap(), UNIX_EPOCH).unwrap()
+            let mut questions = client.questions().await.unwrap();
+            questions.truncate(if runs > 1 { 3 } else { 20 });
+            book.begin(Plan { runs: (runs > 1).then_some(runs), ..plan() }, questions, UNIX_EPOCH).unwrap()
         }
     }
 }
@@ -97,7 +101,9 @@ async fn run_of(folder: &Path, server: &WorldServer) -> Run {
 async fn in_the_process_that_is_killed() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let kill = std::env::var(PLAN).unwrap();
-    let [at, is_before, concurrency] = kill.split(' ').collect::<Vec<_>>()[..] else { panic!("{kill}") };
+    let [at, is_before, concurrency, runs] = kill.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{kill}")
+    };
     let folder = Path::new(&folder);
     let server = WorldServer::start(World::new()).await.unwrap();
     let saver = SqliteSaver::open(folder.join("threads.db")).await.unwrap();
@@ -129,9 +135,10 @@ async fn in_the_process_that_is_killed() {
         drain: agentgraph::CancellationToken::new(),
         log,
     };
-    let run = run_of(folder, &server).await;
+    let run = run_of(folder, &server, runs.parse().unwrap()).await;
     let end = runner.run(&run, |_| {}).await;
-    assert_eq!((end.solutions.len(), end.errors.len(), end.stopped), (20, 0, 0), "{end:?}");
+    let all = run.questions.len();
+    assert_eq!((end.solutions.len(), end.errors.len(), end.stopped), (all, 0, 0), "{end:?}");
     println!("is done");
 }
 
@@ -140,7 +147,7 @@ fn start(folder: &Folder, kill: Kill) -> bool {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([CHILD, "--exact", "--nocapture"])
         .env(FOLDER, folder.path())
-        .env(PLAN, format!("{} {} {}", kill.at, kill.is_before, kill.concurrency))
+        .env(PLAN, format!("{} {} {} {}", kill.at, kill.is_before, kill.concurrency, kill.runs))
         .stderr(Stdio::piped())
         .output()
         .unwrap();
@@ -194,13 +201,13 @@ async fn check(folder: &Folder) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_right_after_each_commit_of_twenty_questions_repeats_no_work() {
     let undisturbed = Folder::new();
-    assert!(start(&undisturbed, Kill { at: 0, is_before: false, concurrency: 1 }));
+    assert!(start(&undisturbed, Kill { at: 0, is_before: false, concurrency: 1, runs: 1 }));
     let expected = counted(&undisturbed);
     assert!(expected.values().all(|count| *count == 1) && expected.len() > 60, "{expected:#?}");
 
     let folder = Folder::new();
     let mut kills = 0;
-    while !start(&folder, Kill { at: 1, is_before: false, concurrency: 1 }) {
+    while !start(&folder, Kill { at: 1, is_before: false, concurrency: 1, runs: 1 }) {
         kills += 1;
         assert!(kills < 500, "the run does not come to its end");
     }
@@ -210,11 +217,48 @@ async fn a_process_killed_right_after_each_commit_of_twenty_questions_repeats_no
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn among_runs_that_vote_nothing_that_was_stored_is_done_again() {
+    let undisturbed = Folder::new();
+    assert!(start(&undisturbed, Kill { at: 0, is_before: false, concurrency: 1, runs: 3 }));
+    let expected = counted(&undisturbed);
+    assert!(expected.values().all(|count| *count == 3) && expected.len() > 6, "each run once: {expected:#?}");
+
+    // A kill interrupts the other runs of the question before their own commit.
+    let folder = Folder::new();
+    let mut kills = 0;
+    while !start(&folder, Kill { at: 1, is_before: false, concurrency: 1, runs: 3 }) {
+        kills += 1;
+        assert!(kills < 200, "the run does not come to its end");
+    }
+    assert!(kills > 20, "one process for each commit: {kills}");
+    let (agent, world) = (reader(&folder).await, World::new());
+    let run = RunBook::new(folder.file("runs")).latest().unwrap().unwrap();
+    for question in &run.questions {
+        let thread = run.thread(&question.task_id);
+        let solution = agent.finished(&thread).await.unwrap().expect("it is done");
+        assert!(is_right(&solution.answer, &world.truths[&question.task_id]));
+        assert_eq!(solution.votes.map(|votes| (votes.agree, votes.runs)), Some((3, 3)));
+        for run in agent.runs_of(&thread).await.unwrap() {
+            let messages = agent.graph().state(&run).await.unwrap().unwrap().values.messages;
+            let ends = messages.iter().filter(|message| message.text().contains("FINAL ANSWER")).count();
+            assert_eq!(ends, 2, "{run}: one answer beside the instructions");
+        }
+        assert_eq!(solution.figures.rounds % 3, 0, "each run is counted once");
+    }
+    // An ended run is in no later log: `finished` is all that is asked of it.
+    let text = folder.logs();
+    for question in &run.questions {
+        let answers = format!("[{}] answer: ", question.task_id);
+        assert!(text.matches(&answers).count() <= 4, "three runs and a vote: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_before_a_commit_repeats_the_work_of_that_commit_alone() {
     let folder = Folder::new();
     // The second commit of each process is lost, and made by the next one.
     let mut kills = 0;
-    while !start(&folder, Kill { at: 2, is_before: true, concurrency: 1 }) {
+    while !start(&folder, Kill { at: 2, is_before: true, concurrency: 1, runs: 1 }) {
         kills += 1;
         assert!(kills < 500, "the run does not come to its end");
     }
@@ -230,7 +274,7 @@ async fn among_questions_side_by_side_nothing_that_was_stored_is_done_again() {
     let folder = Folder::new();
     let mut stored: Vec<(usize, BTreeSet<String>)> = Vec::new();
     let mut kills = 0;
-    while !start(&folder, Kill { at: 5, is_before: kills % 2 == 0, concurrency: 4 }) {
+    while !start(&folder, Kill { at: 5, is_before: kills % 2 == 0, concurrency: 4, runs: 1 }) {
         kills += 1;
         assert!(kills < 200, "the run does not come to its end");
         let (agent, run) =

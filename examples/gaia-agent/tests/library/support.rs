@@ -95,6 +95,7 @@ pub fn plan() -> Plan {
         model: "offline".into(),
         prompts: "a".into(),
         python: false,
+        runs: None,
     }
 }
 

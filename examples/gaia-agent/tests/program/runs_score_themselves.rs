@@ -120,3 +120,26 @@ fn the_data_set_is_read_in_both_of_its_forms_and_the_answers_are_exported() {
         wrong.err()
     );
 }
+
+#[test]
+fn several_runs_of_each_question_vote_and_the_vote_is_shown() {
+    let folder = Folder::new();
+    let args = ["run", "--limit", "2", "--runs", "3"];
+    let ran = run(&folder, &args).good();
+    assert!(ran.out().contains("310.8 (final answer, 3 of 3 runs)"), "{}", ran.out());
+    let report = run(&folder, &["report"]).good().out();
+    assert!(report.contains("right, final answer, 3 of 3 runs; "), "{report}");
+    let shown = run(&folder, &["show", "pencils"]).good().out();
+    assert!(
+        shown.contains("run 2 of 3") && shown.ends_with("ANSWER (final answer, 3 of 3 runs): 310.8\n"),
+        "{shown}"
+    );
+    // A vote of three serves one run, and a run of its own is another run.
+    let one = run(&folder, &["run", "--limit", "2"]).good();
+    assert!(one.out().contains("310.8 (from the cache)"), "{}", one.out());
+    let asked = run(&folder, &["ask", "What is 6 * 7?", "--runs", "2", "--no-cache"]);
+    assert!(asked.err().contains(" of 2 runs; `gaia-agent show ask/"), "{}", asked.err());
+    for wrong in [["run", "--runs", "0"], ["run", "--runs", "10"], ["ask", "--runs=2", "--stream"]] {
+        assert_eq!(run(&folder, &wrong).code(), Some(2), "{wrong:?}");
+    }
+}

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 #[cfg(feature = "browser")]
+#[path = "../../../shared/browser.rs"]
 mod browser;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -15,5 +16,7 @@ mod killed_servers_lose_and_repeat_nothing;
 #[cfg(feature = "browser")]
 mod pages_are_shops;
 mod settings_that_cannot_be_used_are_refused;
+#[cfg(feature = "browser")]
+mod talk;
 #[cfg(feature = "postgres")]
 mod two_servers_share_a_store;

@@ -147,9 +147,7 @@ async fn texts_of_products_are_shown_and_never_run() {
 async fn a_narrow_screen_needs_no_sideways_scrolling() {
     let folder = Folder::new();
     let (_shop, _server, browser) = opened(&folder).await;
-    // The width of the page itself; windows of a headless browser cannot be so narrow.
-    let narrow = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
-    browser.devtools("Emulation.setDeviceMetricsOverride", narrow).await;
+    browser.narrows().await;
     let fits = "const cut = element => element.getBoundingClientRect().right > element.closest('.card').getBoundingClientRect().right; \
                 return document.documentElement.scrollWidth <= innerWidth && \
                 document.getElementById('talk').scrollWidth <= innerWidth && \
@@ -183,34 +181,25 @@ async fn everything_works_without_speech() {
 #[tokio::test]
 #[ignore = "needs axe-core: `.ci/axe` runs it"]
 async fn axe_finds_nothing() {
-    let axe = std::fs::read_to_string(std::env::var("AXE").expect("AXE is axe-core's file")).unwrap();
     let folder = Folder::new();
     let (_shop, _server, browser) = opened(&folder).await;
-    let check = async |state: &str| {
-        browser.script(&axe).await;
-        let run = "const done = arguments[0]; axe.run(document).then(found => done(found.violations.map(one => \
-                   `${one.id}: ${one.nodes.map(node => node.target).join(' ')}`)))";
-        let found = browser.script_with_callback(run).await;
-        assert_eq!(found, json!([]), "{state}");
-    };
     for scheme in ["light", "dark"] {
-        let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }, { "name": "prefers-reduced-motion", "value": "reduce" }]);
-        browser.devtools("Emulation.setEmulatedMedia", json!({ "features": feature })).await;
+        browser.prefers(scheme).await;
         browser.clicks("New conversation").await;
-        check("empty").await;
+        browser.passes_axe("empty").await;
         browser.says(QUESTION).await;
         browser.hears("Any of these look good to you?").await;
-        check("products").await;
+        browser.passes_axe("products").await;
         browser.clicks("Lemon Garlic Wings").await;
         browser.hears("Would you like some?").await;
-        check("details").await;
+        browser.passes_axe("details").await;
         browser.says("add 2 lemonade").await;
         browser.hears("Which do you mean").await;
         browser.says("I'll get 6 lemon garlic").await;
         browser.hears("Anything else today?").await;
-        check("cart").await;
+        browser.passes_axe("cart").await;
         browser.clicks("Order now").await;
         browser.hears("Your order is placed").await;
-        check("order").await;
+        browser.passes_axe("order").await;
     }
 }

@@ -1,4 +1,6 @@
-//! Chromium, driven over the W3C's WebDriver protocol: a request for each command.
+//! Chromium, driven over the W3C's WebDriver protocol: a request for each command. A module of the tests of several
+//! packages.
+#![allow(dead_code)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -55,9 +57,8 @@ impl Browser {
             "--disable-sync",
             "--window-size=1100,900",
         ];
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut browser = Browser {
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            http: agentgraph_llm::http_client_builder().no_proxy().build().unwrap(),
             driver,
             session: (format!("127.0.0.1:{port}"), String::new()),
             _turn: turn,
@@ -115,14 +116,9 @@ impl Browser {
         self.command("execute/async", Some(json!({ "script": script, "args": [] }))).await.unwrap()
     }
 
-    /// The text of the conversation.
-    pub(crate) async fn talk(&self) -> String {
-        let text = self.script("return document.getElementById('talk').innerText").await;
-        text.as_str().unwrap_or_default().to_owned()
-    }
-
-    pub(crate) async fn says(&self, text: &str) {
-        self.types("#text", &format!("{text}\u{e007}")).await;
+    /// The text of the page.
+    pub(crate) async fn text(&self) -> String {
+        self.script("return document.body.innerText").await.as_str().unwrap_or_default().to_owned()
     }
 
     /// Types into the first element of a CSS selector.
@@ -143,14 +139,8 @@ impl Browser {
             }
         };
         if tokio::time::timeout(PATIENCE, wait).await.is_err() {
-            panic!("`{script}` never became true; the page says:\n{}", self.talk().await);
+            panic!("`{script}` never became true; the page says:\n{}", self.text().await);
         }
-    }
-
-    /// Waits until the conversation contains a text.
-    pub(crate) async fn hears(&self, text: &str) {
-        self.until(&format!("return document.getElementById('talk').innerText.includes({})", json!(text)))
-            .await;
     }
 
     /// Clicks the last element with a text.
@@ -171,6 +161,26 @@ impl Browser {
     async fn find(&self, using: &str, value: &str) -> Result<String, Value> {
         let found = self.command("element", Some(json!({ "using": using, "value": value }))).await?;
         Ok(found[ELEMENT].as_str().unwrap().to_owned())
+    }
+
+    /// A width that windows of a headless browser cannot have.
+    pub(crate) async fn narrows(&self) {
+        let narrow = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
+        self.devtools("Emulation.setDeviceMetricsOverride", narrow).await;
+    }
+
+    pub(crate) async fn prefers(&self, scheme: &str) {
+        let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }, { "name": "prefers-reduced-motion", "value": "reduce" }]);
+        self.devtools("Emulation.setEmulatedMedia", json!({ "features": feature })).await;
+    }
+
+    /// Asserts that axe-core, whose script `AXE` names, finds nothing on the page.
+    pub(crate) async fn passes_axe(&self, state: &str) {
+        let axe = std::fs::read_to_string(std::env::var("AXE").expect("AXE is axe-core's file")).unwrap();
+        self.script(&axe).await;
+        let run = "const done = arguments[0]; axe.run(document).then(found => done(found.violations.map(one => \
+                   `${one.id}: ${one.nodes.map(node => node.target).join(' ')}`)))";
+        assert_eq!(self.script_with_callback(run).await, json!([]), "{state}");
     }
 
     /// A command of Chromium's own protocol.
