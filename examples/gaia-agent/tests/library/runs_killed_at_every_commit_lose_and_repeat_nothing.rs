@@ -221,7 +221,7 @@ async fn among_runs_that_vote_nothing_that_was_stored_is_done_again() {
     let undisturbed = Folder::new();
     assert!(start(&undisturbed, Kill { at: 0, is_before: false, concurrency: 1, runs: 3 }));
     let expected = counted(&undisturbed);
-    assert!(expected.values().all(|count| *count == 3) && expected.len() > 6, "each run once: {expected:#?}");
+    assert!(expected.values().all(|count| *count == 3) && expected.len() > 4, "each run once: {expected:#?}");
 
     // A kill interrupts the other runs of the question before their own commit.
     let folder = Folder::new();
