@@ -43,17 +43,18 @@ async fn a_run_goes_from_a_click_to_its_score_and_is_submitted_once() {
 
     browser.types("#username", "ada").await;
     browser.types("#code", "https://code.example/agent").await;
-    browser.clicks("Submit").await;
+    let submit = "document.getElementById('hand-in').click()";
+    browser.script(submit).await;
     // It is asked, and nothing is sent before the reply.
     browser
         .until("return document.getElementById('asked').textContent === 'Submit 3 of 3 answers as ada?'")
         .await;
     browser.clicks("Cancel").await;
     assert_eq!(browser.script("return document.getElementById('submission').textContent").await, "");
-    browser.script("document.getElementById('hand-in').click()").await;
+    browser.script(submit).await;
     browser.clicks("Submit them").await;
     browser.until("return document.getElementById('submission').textContent.startsWith('Submitted: 15.0 %, 3 right.')").await;
-    browser.script("document.getElementById('hand-in').click()").await;
+    browser.script(submit).await;
     browser.clicks("Submit them").await;
     browser
         .until("return document.getElementById('reply').textContent.startsWith('E_GAIA_SUBMITTED: ')")
