@@ -1,5 +1,5 @@
-//! Chromium, driven over the W3C's WebDriver protocol: a request for each command. A module of the tests of several
-//! packages.
+//! Chromium, driven over the W3C's WebDriver protocol: a request for each command. A module of the tests of
+//! several packages.
 #![allow(dead_code)]
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -35,8 +35,8 @@ pub struct CacheKey {
     pub model: String,
     /// The prompt and its version.
     pub prompt: String,
-    /// How many runs of the question voted, if several did. An answer serves questions that ask for as many or
-    /// fewer; this is no part of the hash.
+    /// How many runs of the question voted, if several did. An answer serves requests for as many or fewer;
+    /// this is no part of the hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u8>,
 }
@@ -90,7 +90,8 @@ pub struct Hit {
 /// # fn main() -> std::io::Result<()> {
 /// let folder = std::env::temp_dir().join(format!("cache-{}", std::process::id()));
 /// let cache = AnswerCache::new(folder.join("agent_cache.json"));
-/// let key = CacheKey { question: "2 + 2?".into(), files: vec![], model: "m".into(), prompt: "a-1".into(), runs: None };
+/// let (model, prompt) = ("m".into(), "a-1".into());
+/// let key = CacheKey { question: "2 + 2?".into(), files: vec![], model, prompt, runs: None };
 /// assert_eq!(cache.get(&key)?, None);
 /// cache.put(&key, "4")?;
 /// assert_eq!(cache.get(&key)?.unwrap().answer, "4");

@@ -1,5 +1,5 @@
-//! [`is_right`]: the public rule by which the benchmark compares an answer with the truth; and [`are_alike`], by
-//! which two answers are one. Pure.
+//! [`is_right`]: the public rule by which the benchmark compares an answer with the truth; and [`are_alike`],
+//! which compares two answers. Pure.
 //!
 //! - A truth that is a number is compared as one, after `$`, `%` and `,` are removed from the answer.
 //! - A truth with `,` or `;` is a list. The answer must have as many elements, and each is compared by

@@ -4,9 +4,9 @@
 //! START -> run (a task for each run, side by side) -> vote -> END
 //! ```
 //!
-//! Each run has a thread of its own, in which its calls are stored as those of a single run are; the thread of the
-//! vote has the ballots. So a process that is killed anywhere repeats no run that has ended, and no call of another
-//! whose result was stored.
+//! Each run has a thread of its own, in which its calls are stored as those of a single run are; the thread of
+//! the vote has the ballots. So a process that is killed anywhere repeats no run that has ended, and no call of
+//! another whose result was stored.
 
 use std::collections::BTreeMap;
 
@@ -74,8 +74,8 @@ async fn vote(voting: Snapshot<Voting>) -> VotingUpdate {
     Voting::update().elected(elect(&voting.ballots, voting.runs))
 }
 
-/// The first of the largest group of answers that are alike. Final answers alone are counted if there are any,
-/// else the best so far; `unknown` wins only if all runs say so.
+/// The first of the largest group of answers that are alike. Final answers alone are counted if there are
+/// any, else the best so far; `unknown` wins only if all runs say so.
 fn elect(ballots: &BTreeMap<u8, Solution>, runs: u8) -> Option<Solution> {
     let rank = |ballot: &Solution| match ballot.kind {
         AnswerKind::Final | AnswerKind::Cached | AnswerKind::Pattern => 2,

@@ -1,5 +1,5 @@
-//! The command `serve`: a page for the questions, their runs and their submission, beside the embedded evaluation
-//! server.
+//! The command `serve`: a page for the questions, their runs and their submission, beside the embedded
+//! evaluation server.
 //!
 //! What the page shows is in the data folder, so it is the same after a reload, and after another start. Only
 //! this machine's own pages may use it.

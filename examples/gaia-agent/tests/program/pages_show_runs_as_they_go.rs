@@ -1,5 +1,5 @@
-//! The page of `serve` in Chromium: a run from its start to its submission, hostile texts, reload, narrow screens,
-//! accessibility.
+//! The page of `serve` in Chromium: a run from its start to its submission, hostile texts, reload, narrow
+//! screens, accessibility.
 
 use std::sync::Arc;
 
