@@ -183,8 +183,8 @@ impl GaiaAgent {
         }
     }
 
-    /// All runs of a question and their vote. If no run has a final answer and one failed, the next call votes
-    /// again: runs that have ended keep their answers.
+    /// All runs of a question and their vote. If no run has a final answer and one failed, the next call
+    /// votes again: runs that have ended keep their answers.
     async fn vote(&self, thread: &str, task: &Task, options: SolveOptions) -> Result<Solution, SolveError> {
         let call = match self.voting(thread).await?.is_some_and(|last| is_open(&last)) {
             true => self.votes.proceed(),

@@ -4,9 +4,9 @@
 //! START -> run (a task for each run, side by side) -> vote -> END
 //! ```
 //!
-//! Each run has a thread of its own, in which its calls are stored as those of a single run are; the thread of
-//! the vote has the ballots. So a process that is killed anywhere repeats no run that has ended, and no call of
-//! another whose result was stored.
+//! Each run has a thread of its own, in which its calls are stored as those of a single run are; the thread
+//! of the vote has the ballots. So a process that is killed anywhere repeats no run that has ended, and no
+//! call of another whose result was stored.
 
 use std::collections::BTreeMap;
 
