@@ -1,12 +1,13 @@
 //! The progress of a run's joins.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::topology::{JoinShape, Topology};
 use crate::record::header::StoredStuck;
 
-/// The progress of one run's joins. Two allocations for a graph with joins, none for a graph without.
+/// The progress of one run's joins. Two allocations for a graph with joins, one more when the first of them
+/// waits, none for a graph without.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joins {
     /// A bit for each source that arrived in the round, then as many bits for the superstep that is being
@@ -15,8 +16,12 @@ pub(crate) struct Joins {
     rounds: Vec<Round>,
     /// The joins that the current superstep may fire: sources arrive at them, or were removed from them.
     touched: Vec<u32>,
-    /// The joins with an open round, so that a commit examines no others.
-    open: Vec<u32>,
+    /// The joins with an open round, so that a commit examines no others. A set, since thousands may wait
+    /// while one of them ends its round.
+    open: BTreeSet<u32>,
+    /// The open rounds with a timeout that have not fired, by the time at which they do: no step examines
+    /// those that merely wait.
+    waiting: BTreeSet<(u64, u32)>,
     /// The sources that are not waited for, by join and place: temporary edits removed them.
     pruned: HashMap<u32, Vec<u32>>,
     /// Joins of subgraphs that were still waiting when their subgraph ended, in the order of the calls.
@@ -62,7 +67,8 @@ impl Joins {
             arrived: vec![0; 2 * topology.join_words as usize],
             rounds: topology.joins.iter().map(Round::of).collect(),
             touched: Vec::new(),
-            open: Vec::new(),
+            open: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             pruned: HashMap::new(),
             inside: Vec::new(),
         }
@@ -144,8 +150,9 @@ impl Joins {
     fn add(&mut self, shape: &JoinShape, join: u32, new: u32, now: u64) {
         let round = &mut self.rounds[join as usize];
         if round.missing == shape.sources.len() as u32 {
-            self.open.push(join);
+            self.open.insert(join);
             round.due = shape.timeout.map(|limit| due(now, limit));
+            self.waiting.extend(round.due.map(|due| (due, join)));
         }
         round.missing -= new;
     }
@@ -154,10 +161,11 @@ impl Joins {
     fn judge(&mut self, shape: &JoinShape, join: u32) -> bool {
         let gone = self.pruned.get(&join).map_or(0, |places| places.len() as u32);
         let all = shape.sources.len() as u32;
-        let round = &mut self.rounds[join as usize];
-        let (missing, arrived) = (round.missing, all - round.missing);
-        let fires = !round.fired && arrived >= shape.needed.min(all - gone);
-        round.fired |= fires;
+        let Round { missing, fired, .. } = self.rounds[join as usize];
+        let fires = !fired && all - missing >= shape.needed.min(all - gone);
+        if fires {
+            self.set_fired(join);
+        }
         if missing == gone && !shape.deferred {
             self.end_round(shape, join);
         }
@@ -207,33 +215,37 @@ impl Joins {
         nothing_else: bool,
         mut fire: impl FnMut(u32, u32),
     ) {
-        self.open.sort_unstable();
-        for join in &self.open {
-            let round = &mut self.rounds[*join as usize];
-            if !round.fired && round.due.is_some_and(|due| nothing_else || due <= now) {
-                round.fired = true;
-                fire(*join, topology.joins[*join as usize].target);
-            }
+        let waiting = self.waiting.iter().take_while(|(due, _)| nothing_else || *due <= now);
+        let mut due: Vec<u32> = waiting.map(|(_, join)| *join).collect();
+        // In order of declaration, whichever was due first.
+        due.sort_unstable();
+        for join in due {
+            self.set_fired(join);
+            fire(join, topology.joins[join as usize].target);
         }
     }
 
     /// Fires a join that an earlier run of the same steps fired when it was due. Returns false if it does not
     /// wait.
     pub(crate) fn fire_again(&mut self, join: u32) -> bool {
-        let waits = self.open.contains(&join);
-        match self.rounds.get_mut(join as usize) {
-            Some(round) if waits && !round.fired => {
-                round.fired = true;
-                true
-            }
-            _ => false,
+        let waits = self.open.contains(&join) && !self.rounds[join as usize].fired;
+        if waits {
+            self.set_fired(join);
+        }
+        waits
+    }
+
+    fn set_fired(&mut self, join: u32) {
+        let round = &mut self.rounds[join as usize];
+        round.fired = true;
+        if let Some(due) = round.due {
+            self.waiting.remove(&(due, join));
         }
     }
 
     /// The time at which the first join with a timeout fires, in microseconds since 1970.
     pub(crate) fn next_due(&self) -> Option<u64> {
-        let rounds = self.open.iter().map(|join| self.rounds[*join as usize]);
-        rounds.filter(|round| !round.fired).filter_map(|round| round.due).min()
+        self.waiting.first().map(|(due, _)| *due)
     }
 
     /// Ends the rounds that led to a deferred node which is released now.
@@ -261,12 +273,16 @@ impl Joins {
         }
         let missing = shape.sources.len() as u32 - places.len() as u32;
         self.rounds[join as usize] = Round { missing, fired, due };
-        self.open.push(join);
+        self.open.insert(join);
+        self.waiting.extend(due.filter(|_| !fired).map(|due| (due, join)));
     }
 
     fn end_round(&mut self, shape: &JoinShape, join: u32) {
-        self.open.retain(|open| *open != join);
-        self.rounds[join as usize] = Round::of(shape);
+        self.open.remove(&join);
+        let ended = std::mem::replace(&mut self.rounds[join as usize], Round::of(shape));
+        if let Some(due) = ended.due {
+            self.waiting.remove(&(due, join));
+        }
         self.arrived[shape.first_word as usize..][..shape.words()].fill(0);
     }
 
@@ -277,9 +293,7 @@ impl Joins {
 
     /// The open rounds, in order of declaration.
     pub(crate) fn open<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = OpenRound<'a>> {
-        let mut open = self.open.clone();
-        open.sort_unstable();
-        open.into_iter().map(|at| {
+        self.open.iter().map(|&at| {
             let join = &topology.joins[at as usize];
             let round = self.rounds[at as usize];
             let arrived = (0..join.sources.len() as u32).filter(|place| {

@@ -13,6 +13,7 @@ use agentgraph::prelude::*;
 use agentgraph::{Code, StopReason, all, any, n_of};
 use tokio::time::Instant;
 
+use crate::common::clock::TokioClock;
 use crate::common::words::{Words, WordsUpdate, said, says, text, words_of};
 
 /// The tasks in order of their notes, each with the seconds since the test began.
@@ -28,8 +29,7 @@ impl Times {
     }
 
     fn note(&self, what: &str) {
-        // To the nearest second: time-outs of joins are kept by the wall clock, which is never paused.
-        let at = self.began.elapsed().as_secs_f64().round();
+        let at = self.began.elapsed().as_secs();
         self.seen.lock().unwrap().push(format!("{what}@{at}"));
     }
 
@@ -139,7 +139,8 @@ async fn a_join_with_a_timeout_does_not_wait_for_the_next_merge() {
         .edge(START, "slow")
         .edge(all(["quick", "slow"]).timeout(Duration::from_secs(5)), "answer")
         .compile()
-        .unwrap();
+        .unwrap()
+        .services(TokioClock::default());
     assert_eq!(words_of(&graph).await, "quick answer slow");
     assert_eq!(times.seen(), "quick@0 slow@0 answer@6");
 }
