@@ -15,6 +15,7 @@ mod order;
 mod plan;
 mod wait;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use crate::context::{ChildPause, TaskOrigin, TaskRequest};
@@ -79,18 +80,21 @@ impl Loop {
         ended: Option<(u32, StartedTask, TaskResult)>,
     ) -> Result<(), Error> {
         let shared = (!running.is_empty()).then(|| Arc::clone(&self.runtime.shared));
-        let merged = async {
-            // Awaited beside the tasks, not before: one of them may hold the lock while it stores.
-            let _alone = match &shared {
-                Some(shared) => shared.lock_head().await,
-                None => None,
-            };
-            match ended {
-                Some((index, started, end)) => self.take_end(course, index, started, end).await,
-                None => self.merge_due_joins().await,
-            }
+        let (merged, ended) = {
+            // Pinned here, since a function that pins its argument has room for it twice.
+            let merged = pin!(async {
+                // Awaited beside the tasks, not before: one of them may hold the lock while it stores.
+                let _alone = match &shared {
+                    Some(shared) => shared.lock_head().await,
+                    None => None,
+                };
+                match ended {
+                    Some((index, started, end)) => self.take_end(course, index, started, end).await,
+                    None => self.merge_due_joins().await,
+                }
+            });
+            running.beside(merged).await
         };
-        let (merged, ended) = running.beside(merged).await;
         self.take_ended(course, running, ended);
         merged
     }

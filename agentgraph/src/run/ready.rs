@@ -1,6 +1,7 @@
 //! [`PreparedCall`]: a call with everything it needs, ready to be driven to its end.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -174,8 +175,15 @@ impl PreparedCall {
         // After a panic the loop runs no further step: it stores the failure, and `position.merging` says
         // whether its state is that of a checkpoint.
         let graph = Arc::clone(self.run.graph_shared());
-        let driven = graph.slow_polls.watch_run(&*graph.services, levels::drive(self.drive()));
-        match AssertUnwindSafe(driven).catch_unwind().await {
+        let caught = {
+            // Pinned here: an async function that pins its argument has room for it twice, and each run would
+            // be four times as large.
+            let run = pin!(self.drive());
+            let run = pin!(levels::drive(run));
+            let driven = graph.slow_polls.watch_run(&*graph.services, run);
+            AssertUnwindSafe(driven).catch_unwind().await
+        };
+        match caught {
             Ok(driven) => driven,
             Err(payload) if self.is_edit => Err(panicked(&*payload)),
             Err(payload) => self.run.keep_panic(panicked(&*payload)).await,

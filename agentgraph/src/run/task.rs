@@ -5,6 +5,7 @@ mod once;
 pub use once::forget_once;
 
 use std::future::IntoFuture;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -327,7 +328,7 @@ impl FarAttempt {
         let (ended, durable_steps) = match once {
             None => (self.attempt().await, 0),
             Some(mut once) => {
-                let ended = once.around(&self.shared.control, self.attempt()).await?;
+                let ended = once.around(&self.shared.control, pin!(self.attempt())).await?;
                 (ended, once.steps())
             }
         };
