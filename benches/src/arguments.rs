@@ -14,10 +14,10 @@ pub struct Arguments {
     names: Vec<String>,
     /// Prints the names of the cases and measures nothing.
     #[arg(long)]
-    pub(crate) list: bool,
+    pub list: bool,
     /// Runs each case once in one process, to see that it runs.
     #[arg(long)]
-    pub(crate) quick: bool,
+    pub quick: bool,
     /// The number of fresh processes that measure each case.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     processes: u32,
@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Shows the change against the ratios kept under this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
+    /// Takes the counted allocations for those that later ones are compared with: `benches/allocations.csv`.
+    #[arg(long)]
+    pub(crate) accept: bool,
     /// Runs only this entrant of the first case, for tools that count instructions; 0 is the floor.
     #[arg(long, value_name = "ENTRANT")]
     pub(crate) solo: Option<usize>,
@@ -47,11 +50,6 @@ impl Arguments {
         Self::parse()
     }
 
-    /// Whether the cases run once each.
-    pub fn is_quick(&self) -> bool {
-        self.quick
-    }
-
     /// Whether a case of this name is wanted: it was named, or its group was.
     pub fn wants(&self, case: &str) -> bool {
         let matches = |name: &String| {
@@ -62,5 +60,21 @@ impl Arguments {
 
     pub(crate) fn processes(&self) -> u32 {
         if self.quick { 1 } else { self.processes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_a_case_or_its_group_and_no_part_of_a_name() {
+        let wants = |names: &[&str], case| Arguments::parse_from(["bench"].iter().chain(names)).wants(case);
+        assert!(wants(&[], "chain/10"));
+        assert!(wants(&["chain/10"], "chain/10"));
+        assert!(wants(&["sqlite", "chain"], "chain/10"));
+        assert!(!wants(&["chain/10"], "chain/100"));
+        assert!(!wants(&["chai"], "chain/10"));
+        assert!(!wants(&["10"], "chain/10"));
     }
 }

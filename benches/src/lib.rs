@@ -29,6 +29,7 @@
 // A failing measurement must stop at once; it has no caller that could handle an error.
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod accepted;
 mod arguments;
 mod bare;
 mod baseline;
@@ -43,6 +44,7 @@ mod runtime;
 mod states;
 pub mod traverse;
 
+use accepted::Accepted;
 pub use arguments::Arguments;
 pub use case::{Case, Entrant, Figure};
 pub use cases::all as engine_cases;
@@ -61,15 +63,20 @@ pub fn take_times(cases: Vec<Case>) -> Result<(), Problem> {
     process::main(cases, &Arguments::read())
 }
 
-/// Prints the allocations of the cases that the arguments name. `count` runs its argument and counts the
-/// allocations.
-pub fn count_allocations(cases: Vec<Case>, count: fn(&mut dyn FnMut()) -> Allocated) {
+/// Prints the allocations of the cases that the arguments name, beside those that were accepted. `count` runs
+/// its argument and counts the allocations.
+///
+/// # Errors
+/// When an entrant allocates more often than was accepted.
+pub fn count_allocations(cases: &[Case], count: fn(&mut dyn FnMut()) -> Allocated) -> Result<(), Problem> {
     let arguments = Arguments::read();
     if arguments.list {
         // `cost`, which cargo runs as well, lists them.
-        return;
+        return Ok(());
     }
     let wanted = cases.iter().filter(|case| arguments.wants(case.name));
     let lines: Vec<_> = wanted.flat_map(|case| measure::allocations(case, count)).collect();
-    report::allocations(&lines);
+    let mut accepted = Accepted::read()?;
+    report::allocations(&lines, &accepted);
+    if arguments.accept { accepted.replace(&lines) } else { accepted.check(&lines) }
 }

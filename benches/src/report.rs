@@ -1,5 +1,6 @@
 //! Prints the tables as Markdown, ready for a document.
 
+use crate::accepted::{Accepted, Allocations};
 use crate::arguments::Arguments;
 use crate::baseline::Baseline;
 use crate::case::{Case, Figure};
@@ -54,16 +55,20 @@ pub(crate) fn print_not_built() {
     println!("| postgres | left out: built without `--features postgres` | | | | | |");
 }
 
-pub(crate) fn allocations(lines: &[EntrantAllocations]) {
-    println!("| case | entrant | allocations a unit | bytes a unit | budget | |");
-    println!("|---|---|---|---|---|---|");
+pub(crate) fn allocations(lines: &[EntrantAllocations], accepted: &Accepted) {
+    println!("| case | entrant | allocations a unit | accepted | bytes a unit | accepted | budget | |");
+    println!("|---|---|---|---|---|---|---|---|");
     let mut last = "";
     for line in lines {
         let name = if line.case == last { String::new() } else { format!("{} (a {})", line.case, line.unit) };
         last = line.case;
         let (budget, verdict) = judge(line.count, line.most);
+        let (accepted, accepted_bytes) = match accepted.of(line) {
+            Some(Allocations { count, bytes }) => (format!("{count:.2}"), format!("{bytes:.0}")),
+            None => Default::default(),
+        };
         println!(
-            "| {name} | {} | {:.2} | {:.0} | {budget} | {verdict} |",
+            "| {name} | {} | {:.2} | {accepted} | {:.0} | {accepted_bytes} | {budget} | {verdict} |",
             line.label, line.count, line.bytes
         );
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::Problem;
-use graph::Shape;
+use graph::{Graph, Shape};
 
 /// The options of `traverse`.
 #[derive(Args, Debug)]
@@ -117,29 +117,25 @@ impl FromStr for Sizes {
 /// When the file cannot be read or its graph cannot be walked, a discipline does not fit, or a file cannot be
 /// written.
 pub fn main(options: &Options) -> Result<(), Problem> {
-    let graphs: Vec<_> = match &options.file {
-        Some(path) => vec![Box::new({
-            let graph = file::read(path)?;
-            move || graph
-        }) as Box<dyn FnOnce() -> graph::Graph>],
-        None => {
-            let of = |&nodes: &u32| -> Box<dyn FnOnce() -> graph::Graph> {
-                let (shape, edges) = (options.shape, options.edges);
-                Box::new(move || graph::Graph::of(shape, nodes, edges))
-            };
-            options.nodes.0.iter().map(of).collect()
-        }
-    };
     let mut rows = Vec::new();
     if !options.json {
         table::print_head();
     }
-    for graph in graphs {
-        let measured = measure::graph(&graph(), options)?;
+    let mut measure = |graph: &Graph| -> Result<(), Problem> {
+        let measured = measure::graph(graph, options)?;
         if !options.json {
             table::print(&measured);
         }
         rows.extend(measured);
+        Ok(())
+    };
+    match &options.file {
+        Some(path) => measure(&file::read(path)?)?,
+        None => {
+            for nodes in &options.nodes.0 {
+                measure(&Graph::of(options.shape, *nodes, options.edges))?;
+            }
+        }
     }
     if options.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
@@ -169,6 +165,24 @@ impl Options {
         match self.state {
             StateSize::Small => crate::states::TEXT.to_owned(),
             StateSize::OneMegabyte => "x".repeat(1 << 20),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sizes;
+
+    #[test]
+    fn sizes_are_a_number_a_list_or_powers_of_ten_between_two() {
+        let sizes = |text: &str| text.parse::<Sizes>().map(|sizes| sizes.0);
+        assert_eq!(sizes("1_000"), Ok(vec![1000]));
+        assert_eq!(sizes("10, 500"), Ok(vec![10, 500]));
+        assert_eq!(sizes("10..1000"), Ok(vec![10, 100, 1000]));
+        assert_eq!(sizes("5..2500"), Ok(vec![5, 10, 100, 1000, 2500]));
+        assert_eq!(sizes("7..7"), Ok(vec![7]));
+        for wrong in ["", "1", "10..", "..10", "1000..10", "10000001", "a", "-5"] {
+            assert!(sizes(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -29,7 +29,8 @@ pub fn cases() -> Vec<Case> {
 /// # Errors
 /// When a call fails.
 pub fn count_calls() -> Result<(), Problem> {
-    server::main(&Arguments::read())
+    let arguments = Arguments::read();
+    if wants(&arguments, "server") { server::main(&arguments) } else { Ok(()) }
 }
 
 /// Prints the times of turns of the shop agent, and of a cancel.
@@ -37,5 +38,14 @@ pub fn count_calls() -> Result<(), Problem> {
 /// # Errors
 /// When a call fails.
 pub fn time_turns() -> Result<(), Problem> {
-    shop::main(&Arguments::read())
+    let arguments = Arguments::read();
+    if wants(&arguments, "shop") { shop::main(&arguments) } else { Ok(()) }
+}
+
+/// Whether a bench that is one case is to run. Prints its name if the names are asked for.
+fn wants(arguments: &Arguments, case: &str) -> bool {
+    if arguments.list {
+        println!("{case}");
+    }
+    !arguments.list && arguments.wants(case)
 }

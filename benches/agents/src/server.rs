@@ -19,7 +19,7 @@ const CALLS: [Call; 5] = [Call::Init, Call::Assign, Call::Mark, Call::Read, Call
 
 /// Returns the duration of the measurement of each figure.
 fn span(arguments: &Arguments) -> Duration {
-    Duration::from_millis(if arguments.is_quick() { 150 } else { 3000 })
+    Duration::from_millis(if arguments.quick { 150 } else { 3000 })
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Problem> {

@@ -27,8 +27,8 @@ use agentgraph_benches::{Arguments, Problem};
 const CONVERSATIONS: usize = 200;
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Problem> {
-    let conversations = if arguments.is_quick() { 10 } else { CONVERSATIONS };
-    let rounds = if arguments.is_quick() { 1 } else { 5 };
+    let conversations = if arguments.quick { 10 } else { CONVERSATIONS };
+    let rounds = if arguments.quick { 1 } else { 5 };
     println!("| {conversations} conversations at once | first frame p50 | p99 | whole turn p50 | p99 |");
     println!("|---|---|---|---|---|");
     tokio::runtime::Runtime::new()?.block_on(table(conversations, rounds))

@@ -1,10 +1,11 @@
-//! The walks beside the engine's: by hand, and over a graph of petgraph. Both keep a queue of the nodes whose
-//! sources are done (Kahn's algorithm), and call a boxed async function for each.
+//! The walks beside the engine's, which call a boxed async function for each node: by hand with a queue of
+//! the nodes whose sources are done (Kahn's algorithm), and over a graph of petgraph with its own `Topo`.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
 
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::Topo;
 
 use super::graph::Graph;
 use crate::bare::Boxed;
@@ -85,7 +86,6 @@ impl ByHand {
 /// A graph of petgraph whose nodes are the functions.
 pub(super) struct Petgraph {
     graph: DiGraph<Node, ()>,
-    waits: Vec<u32>,
     rounds: Option<u32>,
 }
 
@@ -104,8 +104,7 @@ impl Petgraph {
         if graph.rounds.is_some() {
             built.add_edge(index(graph.nodes() as u32 - 1), index(0), ());
         }
-        let waits = graph.sources.iter().map(|sources| sources.len() as u32).collect();
-        Petgraph { graph: built, waits, rounds: graph.rounds }
+        Petgraph { graph: built, rounds: graph.rounds }
     }
 
     pub(super) async fn walk(&self, text: &str) -> u64 {
@@ -119,18 +118,9 @@ impl Petgraph {
             }
             return visited;
         }
-        let mut waits = self.waits.clone();
-        let roots = self.graph.node_indices().filter(|node| waits[node.index()] == 0);
-        let mut queue: VecDeque<NodeIndex> = roots.collect();
-        while let Some(node) = queue.pop_front() {
+        let mut order = Topo::new(&self.graph);
+        while let Some(node) = order.next(&self.graph) {
             visited += (self.graph[node])(text).await;
-            for target in self.graph.neighbors(node) {
-                let waits = &mut waits[target.index()];
-                *waits -= 1;
-                if *waits == 0 {
-                    queue.push_back(target);
-                }
-            }
         }
         visited
     }

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentgraph::{Checkpointer, MemorySaver, SqliteSaver};
+use agentgraph::{Checkpointer, CompiledGraph, MemorySaver, SqliteSaver};
 use serde::Serialize;
 
 use super::bare::{ByHand, Petgraph};
-use super::engine;
+use super::engine::{self, PassGraph};
 use super::graph::Graph;
 use super::{Discipline, Options, Store};
 use crate::measure::median;
@@ -20,6 +20,8 @@ use crate::{Folder, Problem};
 /// Each entrant runs as often at least.
 const FEWEST_TURNS: usize = 3;
 const MOST_TURNS: usize = 10_000;
+/// The thread of the runs that are stored.
+const THREAD: &str = "walk";
 /// The memory of smaller graphs is lost in that of the process.
 const MEASURABLE: usize = 10_000;
 
@@ -53,27 +55,29 @@ type Walk = Pin<Box<dyn Future<Output = u64>>>;
 struct Entrant {
     label: &'static str,
     order: &'static str,
-    walk: Box<dyn FnMut() -> Walk>,
+    walk: Box<dyn Fn() -> Walk>,
+    saver: Saver,
     build: Duration,
     bytes: u64,
 }
 
 impl Entrant {
-    /// Builds an entrant, and takes the time and the memory of that.
-    fn build(
+    /// Builds a graph to be walked, and takes the time and the memory of that.
+    fn build<G: 'static>(
         label: &'static str,
         order: &'static str,
-        build: impl FnOnce() -> Box<dyn FnMut() -> Walk>,
+        build: impl FnOnce() -> G,
+        walk: impl Fn(Rc<G>) -> Walk + 'static,
     ) -> Self {
         let before = resident();
         let begun = Instant::now();
-        let walk = build();
+        let graph = Rc::new(build());
         let build = begun.elapsed();
-        Entrant { label, order, walk, build, bytes: resident().saturating_sub(before) }
+        let bytes = resident().saturating_sub(before);
+        let walk = Box::new(move || walk(Rc::clone(&graph)));
+        Entrant { label, order, walk, saver: None, build, bytes }
     }
 }
-
-const QUEUE: &str = "as they became ready";
 
 pub(super) fn graph(graph: &Graph, options: &Options) -> Result<Vec<Row>, Problem> {
     let runtime = one_thread();
@@ -84,7 +88,7 @@ pub(super) fn graph(graph: &Graph, options: &Options) -> Result<Vec<Row>, Proble
         let saver = runtime.block_on(saver(options.store, &folder, discipline))?;
         entrants.push(of_engine(graph, discipline, &text, saver));
     }
-    let turns = runtime.block_on(take_turns(&mut entrants, graph.visits(), options.time()));
+    let turns = runtime.block_on(take_turns(&entrants, graph.visits(), options.time()));
     let levels = graph.levels();
     let rows = entrants.iter().zip(&turns).map(|(entrant, own)| row(graph, levels, entrant, own, &turns[0]));
     Ok(rows.collect())
@@ -106,24 +110,29 @@ fn disciplines(graph: &Graph, options: &Options) -> Result<Vec<Discipline>, Prob
 
 fn by_hand(graph: &Graph, text: &Rc<str>) -> Entrant {
     let text = Rc::clone(text);
-    Entrant::build("floor: by hand", QUEUE, || {
-        let walk = Rc::new(ByHand::new(graph));
-        Box::new(move || {
-            let (walk, text) = (Rc::clone(&walk), Rc::clone(&text));
-            Box::pin(async move { walk.walk(&text).await })
-        })
-    })
+    let order = "queued when their last source ends";
+    Entrant::build(
+        "floor: by hand",
+        order,
+        || ByHand::new(graph),
+        move |graph| {
+            let text = Rc::clone(&text);
+            Box::pin(async move { graph.walk(&text).await })
+        },
+    )
 }
 
 fn petgraph(graph: &Graph, text: &Rc<str>) -> Entrant {
     let text = Rc::clone(text);
-    Entrant::build("petgraph", QUEUE, || {
-        let walk = Rc::new(Petgraph::new(graph));
-        Box::new(move || {
-            let (walk, text) = (Rc::clone(&walk), Rc::clone(&text));
-            Box::pin(async move { walk.walk(&text).await })
-        })
-    })
+    Entrant::build(
+        "petgraph",
+        "as petgraph's `Topo` yields them",
+        || Petgraph::new(graph),
+        move |graph| {
+            let text = Rc::clone(&text);
+            Box::pin(async move { graph.walk(&text).await })
+        },
+    )
 }
 
 type Saver = Option<Arc<dyn Checkpointer>>;
@@ -138,65 +147,55 @@ async fn saver(store: Store, folder: &Folder, discipline: Discipline) -> Result<
 
 fn of_engine(graph: &Graph, discipline: Discipline, text: &Rc<str>, saver: Saver) -> Entrant {
     let text = Rc::clone(text);
+    let thread = saver.as_ref().map(|_| THREAD);
     let kept = saver.clone();
-    let (label, order) = match discipline {
-        Discipline::Superstep => ("engine, supersteps", "together, merged by name"),
-        Discipline::Eager => ("engine, eager", QUEUE),
-        Discipline::Pass => ("engine, pass", QUEUE),
-    };
-    Entrant::build(label, order, || match discipline {
+    let entrant = match discipline {
         Discipline::Superstep | Discipline::Eager => {
-            let mut built = engine::state_graph(graph, discipline == Discipline::Eager);
-            if let Some(saver) = saver {
-                built = built.checkpointer(saver);
-            }
-            Box::new(move || {
-                let (graph, text, kept) = (built.clone(), Rc::clone(&text), kept.clone());
-                Box::pin(async move {
-                    let thread = kept.is_some().then_some("walk");
-                    let visited = engine::walk(&graph, &text, thread).await;
-                    forget(kept).await;
-                    visited
-                })
+            let is_eager = discipline == Discipline::Eager;
+            let (label, order) = match is_eager {
+                true => ("engine, eager", "started when their last source is merged"),
+                false => ("engine, supersteps", "together, merged in order of declaration"),
+            };
+            let build = || {
+                let built = engine::state_graph(graph, is_eager);
+                saver.into_iter().fold(built, CompiledGraph::checkpointer)
+            };
+            Entrant::build(label, order, build, move |graph| {
+                let text = Rc::clone(&text);
+                Box::pin(async move { engine::walk(&graph, &text, thread).await })
             })
         }
         Discipline::Pass => {
-            let mut built = engine::pass_graph(graph);
-            if let Some(saver) = saver {
-                built = built.checkpointer(saver);
-            }
-            Box::new(move || {
-                let (graph, text, kept) = (built.clone(), Rc::clone(&text), kept.clone());
-                Box::pin(async move {
-                    let thread = kept.is_some().then_some("walk");
-                    let visited = engine::pass(&graph, &text, thread).await;
-                    forget(kept).await;
-                    visited
-                })
+            let order = "queued when their first source ends, run when the last one has";
+            let build = || {
+                let built = engine::pass_graph(graph);
+                saver.into_iter().fold(built, PassGraph::checkpointer)
+            };
+            Entrant::build("engine, pass", order, build, move |graph| {
+                let text = Rc::clone(&text);
+                Box::pin(async move { engine::pass(&graph, &text, thread).await })
             })
         }
-    })
-}
-
-/// Deletes the thread, so that each run begins with an empty one.
-async fn forget(saver: Saver) {
-    if let Some(saver) = saver {
-        saver.delete_thread("walk").await.expect("it is there");
-    }
+    };
+    Entrant { saver: kept, ..entrant }
 }
 
 /// Runs all entrants in turns until the time is over; returns the nanoseconds of each run.
-async fn take_turns(entrants: &mut [Entrant], visits: u64, time: Duration) -> Vec<Vec<f64>> {
+async fn take_turns(entrants: &[Entrant], visits: u64, time: Duration) -> Vec<Vec<f64>> {
     let mut turns = vec![Vec::new(); entrants.len()];
     let begun = Instant::now();
     // The first turn warms up and is not counted.
     for turn in 0..=MOST_TURNS {
-        for (entrant, own) in entrants.iter_mut().zip(&mut turns) {
+        for (entrant, own) in entrants.iter().zip(&mut turns) {
             let walk = (entrant.walk)();
             let begun = Instant::now();
             let visited = walk.await;
             let took = begun.elapsed();
             assert_eq!(visited, visits, "{} visits other nodes", entrant.label);
+            // Each run begins with an empty thread.
+            if let Some(saver) = &entrant.saver {
+                saver.delete_thread(THREAD).await.expect("it is there");
+            }
             if turn > 0 {
                 own.push(took.as_nanos() as f64);
             }

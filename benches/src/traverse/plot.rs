@@ -56,13 +56,12 @@ fn chart(
         line.label(entrant)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
     }
-    let labels = chart.configure_series_labels();
-    let mut labels = labels;
-    labels
+    chart
+        .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)
         .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3));
-    labels.draw()?;
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
     Ok(())
 }
 

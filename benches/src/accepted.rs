@@ -1,0 +1,70 @@
+//! The allocations that were accepted, in a file beside the sources: they are the same on all machines.
+
+use std::collections::BTreeMap;
+
+use crate::Problem;
+use crate::measure::EntrantAllocations;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/allocations.csv");
+
+/// The factors by which a count and its bytes may grow: profiles of the compiler differ a little.
+const TOLERANCE: Allocations = Allocations { count: 1.03, bytes: 1.1 };
+/// The file has three decimals.
+const ROUNDING: f64 = 0.001;
+
+/// The allocations of one unit.
+#[derive(Clone, Copy)]
+pub(crate) struct Allocations {
+    pub(crate) count: f64,
+    pub(crate) bytes: f64,
+}
+
+/// What was accepted, by case and entrant.
+pub(crate) struct Accepted(BTreeMap<(String, String), Allocations>);
+
+impl Accepted {
+    pub(crate) fn read() -> Result<Self, Problem> {
+        let mut rows = csv::Reader::from_path(FILE).map_err(|error| format!("{FILE}: {error}"))?;
+        let mut found = BTreeMap::new();
+        for row in rows.deserialize::<(String, String, f64, f64)>() {
+            let (case, entrant, count, bytes) = row?;
+            found.insert((case, entrant), Allocations { count, bytes });
+        }
+        Ok(Accepted(found))
+    }
+
+    pub(crate) fn of(&self, line: &EntrantAllocations) -> Option<Allocations> {
+        self.0.get(&(line.case.to_owned(), line.label.to_owned())).copied()
+    }
+
+    /// Fails if an entrant allocates more than before, or is not in the file.
+    pub(crate) fn check(&self, lines: &[EntrantAllocations]) -> Result<(), Problem> {
+        let has_grown = |line: &&EntrantAllocations| {
+            self.of(line).is_none_or(|accepted| {
+                line.count > accepted.count * TOLERANCE.count + ROUNDING
+                    || line.bytes > accepted.bytes * TOLERANCE.bytes + ROUNDING
+            })
+        };
+        let grown = lines.iter().filter(has_grown).map(|line| format!("`{}`, {}", line.case, line.label));
+        let grown: Vec<_> = grown.collect();
+        if grown.is_empty() {
+            return Ok(());
+        }
+        let remedy = "`--accept` takes the new figures";
+        Err(format!("more allocations than were accepted; {remedy}: {}", grown.join("; ")).into())
+    }
+
+    /// Writes the figures, and keeps those of the cases that were not counted this time.
+    pub(crate) fn replace(&mut self, lines: &[EntrantAllocations]) -> Result<(), Problem> {
+        self.0.retain(|(case, _), _| !lines.iter().any(|line| line.case == case));
+        for &EntrantAllocations { case, label, count, bytes, .. } in lines {
+            self.0.insert((case.to_owned(), label.to_owned()), Allocations { count, bytes });
+        }
+        let mut rows = csv::Writer::from_path(FILE)?;
+        rows.write_record(["case", "entrant", "allocations", "bytes"])?;
+        for ((case, entrant), Allocations { count, bytes }) in &self.0 {
+            rows.write_record([case, entrant, &format!("{count:.3}"), &format!("{bytes:.3}")])?;
+        }
+        Ok(rows.flush()?)
+    }
+}
