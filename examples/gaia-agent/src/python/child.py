@@ -12,6 +12,8 @@ import sys
 import threading
 import traceback
 
+# Descriptors that the program itself inherited are not for the code.
+os.closerange(3, 1 << 16)
 limits = json.loads(sys.argv[1])
 try:
     import resource

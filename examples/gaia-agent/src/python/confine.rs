@@ -65,7 +65,8 @@ pub(super) struct Confinement {
 }
 
 impl Confinement {
-    pub(super) fn new(
+    /// The text of a confinement to this folder.
+    pub(super) fn argument(
         interpreter: Interpreter,
         folder: &OwnFolder,
         unshare: Option<PathBuf>,
@@ -114,7 +115,7 @@ impl Confinement {
         }
         if self.unshare.is_some() {
             // Counted in the namespace. The superuser has no such limit, and the helper alone.
-            let most = Some((tree::THREADS * self.limits.processes) as u64);
+            let most = Some((2 * tree::THREADS * self.limits.processes) as u64);
             setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
         }
         // The helper goes first, also before many processes.

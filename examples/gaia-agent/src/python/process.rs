@@ -157,7 +157,7 @@ impl Sandbox {
                 let missing = || PythonError::Refused("no program was named to confine it".to_owned());
                 let helper = settings.helper.as_ref().ok_or_else(missing)?;
                 let confinement =
-                    Confinement::new(interpreter, folder, unshare, settings.limits(), arguments);
+                    Confinement::argument(interpreter, folder, unshare, settings.limits(), arguments);
                 let mut command = Command::new(helper);
                 command.arg(super::keeper::KEEP).arg(confinement.map_err(not_started)?);
                 command

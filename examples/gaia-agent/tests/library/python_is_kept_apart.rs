@@ -10,7 +10,7 @@ use gaia_agent::tools::NAMES;
 use serde_json::json;
 
 use crate::common::Folder;
-use crate::support::{Scene, attach, call_with, python_in, results, sandboxes};
+use crate::support::{Scene, call_with, python_in, results, sandboxes};
 
 fn python(folder: &Folder) -> PythonSettings {
     python_in(folder)

@@ -7,7 +7,6 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agentgraph::MemorySaver;
@@ -75,7 +74,7 @@ const WAYS: [(&str, Control, &str); 49] = [
         "open('run', 'w').write('#!/bin/sh\\nexit 7'); os.chmod('run', 0o755); return subprocess.run(['./run']).returncode == 7",
     ),
     ("signal", Out, "return os.kill(PID, 0) is None"),
-    ("signal to the helper", Unsafe, "return os.kill(os.getppid(), 9) is None"),
+    ("signal to the helper", Unsafe, "return os.getppid() > 0 and os.kill(os.getppid(), 9) is None"),
     ("trace", Unsafe, "return ctypes.CDLL(None).ptrace(0x4206, PID, 0, 0) == 0"),
     (
         "priority",
@@ -175,6 +174,16 @@ fn processes_in(folder: &Path) -> usize {
     folders.filter(|cwd| cwd.starts_with(folder)).count()
 }
 
+/// A process that was killed is still there for a moment.
+async fn all_end(folder: &Path) {
+    let ended = async {
+        while processes_in(folder) > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("all processes end");
+}
+
 const DAEMON: &str = "import os, time\ndef daemon(work):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n            \
                       work()\n            time.sleep(600)\n        os._exit(0)\n";
 
@@ -208,11 +217,11 @@ async fn processes_memory_and_disk_have_limits_whatever_they_are_taken_by() {
         for (limit, code) in table.into_iter().filter(|row| is_possible(row.1)) {
             let folder = Folder::new();
             let mut settings = python_in(&folder).with_sandbox(sandbox);
-            (settings.memory, settings.disk) = (300 << 20, 8 << 20);
+            (settings.memory, settings.disk, settings.processes) = (300 << 20, 8 << 20, 8);
             let session = Python::new(settings);
             let ended = session.run(&format!("{DAEMON}{code}{forever}")).await.unwrap_err();
             assert_eq!(ended, PythonError::TooMuch(limit), "{sandbox:?} {code}");
-            assert_eq!(processes_in(folder.path()), 0, "{code}");
+            all_end(folder.path()).await;
             assert_eq!(
                 session.run("1").await.unwrap().value.as_deref(),
                 Some("1"),
@@ -253,7 +262,7 @@ async fn a_daemon_is_watched_between_calls_and_ends_with_the_session() {
             let ended = session.run(last).await;
             assert_eq!(ended.is_ok(), last == "1", "{ended:?}");
             drop(session);
-            assert_eq!(processes_in(folder.path()), 0, "{sandbox:?} {last}");
+            all_end(folder.path()).await;
             assert_eq!(std::fs::read_dir(folder.file("python")).unwrap().count(), 0);
         }
     }
@@ -290,7 +299,7 @@ async fn a_reply_is_that_of_the_call() {
             None,
         ),
         (
-            "child = os.fork()\nif child == 0:\n    open('open', 'w').write(str([fd for fd in range(4, 64) if is_open(fd)]))\nelse: os.wait()\n3",
+            "child = os.fork()\nif child == 0:\n    found = [fd for fd in range(4, 64) if is_open(fd)]; open('open', 'w').write(str(found))\nelse: os.wait()\n3",
             Some("3"),
         ),
         ("open('open').read()", Some("'[]'")),
@@ -332,7 +341,7 @@ async fn the_files_of_the_question_are_in_the_folder_and_stay_as_they_are() {
     scene.folder.write("downloads/another/theirs.txt", "of another question");
     let late = scene.folder.file("downloads/legs/late.txt");
     let repl = |code: &str| Reply::tool_call("python_repl", json!({ "code": code }));
-    let calls = [
+    let calls = vec![
         repl(sum),
         Reply::tool_call("execute_python_file", json!({ "path": "sum.py" })),
         repl("open('downloads/legs.csv').read() == open('legs.csv').read(), open('more/notes.txt').read()"),
@@ -343,13 +352,13 @@ async fn the_files_of_the_question_are_in_the_folder_and_stay_as_they_are() {
         repl("import hashlib, sqlite3, decimal, datetime, zoneinfo\nzoneinfo.ZoneInfo('Europe/Paris').key"),
         Reply::text("FINAL ANSWER: 1"),
     ];
-    let turn = AtomicUsize::new(0);
+    let calls = std::sync::Mutex::new(calls.into_iter().enumerate());
     let model = ScriptedModel::from_fn(move |_| {
-        let at = turn.fetch_add(1, Ordering::SeqCst);
+        let (at, call) = calls.lock().unwrap().next().unwrap();
         if at == 4 {
             std::fs::write(&late, "downloaded").unwrap();
         }
-        calls[at].clone()
+        call
     });
     let agent = scene.builder(model).python(scene.python()).checkpointer(MemorySaver::new()).build().unwrap();
     let mut task = Task::ask("How many legs?");
