@@ -309,6 +309,9 @@ impl GaiaAgent {
     }
 
     async fn run(&self, thread: &str, task: &Task, options: SolveOptions) -> Result<Solving, SolveError> {
+        if let Some(python) = &self.services.python {
+            python.learn().await;
+        }
         let is_begun = self.agent.keeps_threads()
             && self.agent.state(thread).await.map_err(SolveError::Engine)?.is_some();
         let call = match is_begun {

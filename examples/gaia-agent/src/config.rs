@@ -49,9 +49,15 @@ pub(crate) struct Flags {
     /// with GEMINI_API_KEY]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) media_model: Option<String>,
-    /// Allow the tools that run Python code: in a process of its own, with limits, but not without risk
+    /// Allow the tools that run Python code: in a folder of its own, without a network; Linux with Landlock
     #[arg(long, global = true)]
     pub(crate) allow_python: bool,
+    /// Allow them also where code cannot be confined: it can then read and change all your files
+    #[arg(long, global = true)]
+    pub(crate) unsafe_python: bool,
+    /// The interpreter, whose libraries the code has [default: python3]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) python: Option<PathBuf>,
     /// The most answers of the model for a question (`recursion_limit`) [default: 50]
     #[arg(long, global = true, value_name = "N")]
     pub(crate) recursion_limit: Option<u64>,
@@ -128,6 +134,8 @@ pub(crate) struct CacheConfig {
 #[derive(Clone, Debug)]
 pub(crate) struct ToolConfig {
     pub(crate) python: bool,
+    pub(crate) unsafe_python: bool,
+    pub(crate) interpreter: Option<PathBuf>,
     pub(crate) addresses: Addresses,
     pub(crate) download_hosts: Vec<String>,
 }
@@ -236,7 +244,14 @@ impl Config {
             prompts_name,
             patterns: flags.patterns || file.patterns.unwrap_or(false),
             tools: ToolConfig {
-                python: flags.allow_python,
+                python: flags.allow_python || flags.unsafe_python,
+                unsafe_python: flags.unsafe_python,
+                interpreter: flags.python.clone().or(file.python).map(|path| {
+                    match path.components().count() {
+                        1 => path,
+                        _ => folder.join(path),
+                    }
+                }),
                 addresses: Addresses::public_except(address)
                     .map_err(|why| ConfigError::value("addresses", why))?,
                 download_hosts: file.download_hosts,

@@ -1,4 +1,4 @@
-//! Files that are replaced whole.
+//! Files that are replaced whole, and links.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,4 +18,15 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&new);
     }
     replaced
+}
+
+/// Makes a link to a file or folder, or a copy where links need a right of their own.
+///
+/// # Errors
+/// If there is something of its name, among others.
+pub(crate) fn link(original: &Path, link: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(original, link);
+    #[cfg(not(unix))]
+    return std::fs::copy(link.parent().unwrap_or(link).join(original), link).map(|_| ());
 }

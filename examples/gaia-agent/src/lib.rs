@@ -22,7 +22,7 @@
 //! - `answer`: the answer in the text of a model
 //! - `net`: HTTP for tools; downloads from public addresses only
 //! - `log`: what a run does, without secrets
-//! - `files`: files that are replaced whole
+//! - `files`: files that are replaced whole, and links
 //! - `world`: twenty embedded questions, and the servers for them
 //! - `score`: whether an answer is right
 //! - `question`: a question of the benchmark

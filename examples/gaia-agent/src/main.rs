@@ -6,5 +6,5 @@ mod config;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    gaia_agent::python::helper().unwrap_or_else(cli::main)
 }

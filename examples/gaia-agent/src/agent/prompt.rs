@@ -23,6 +23,10 @@ question once more: its unit, its form, its order. Facts come from tools, not fr
 The last line is `FINAL ANSWER: ` and the answer alone: a number in digits without separators and units, or as few words as possible, or such \
 elements with commas between them.";
 
+/// Where code finds files.
+const IN_ITS_FOLDER: &str = "Its folder has the files that `list_files` shows, under the same paths and read-only; \
+it can write other files there, and has no network.";
+
 /// The instructions to the model, in one of two forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prompt {
@@ -55,9 +59,13 @@ impl Prompt {
         }
     }
 
-    /// The instructions for a question, with the facts of its file.
+    /// The instructions for a question, with the facts of its file and of Python.
     pub(crate) fn text(self, task: &Task, services: &Services) -> String {
-        format!("{}\n\n{}", self.rules(), facts(&task.attachment, services))
+        let text = format!("{}\n\n{}", self.rules(), facts(&task.attachment, services));
+        match &services.python {
+            None => text,
+            Some(python) => format!("{text}\n\n{} {IN_ITS_FOLDER}", python.introduction()),
+        }
     }
 }
 

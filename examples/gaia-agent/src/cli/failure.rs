@@ -44,11 +44,13 @@ pub(super) enum Failure {
 }
 
 /// What the libraries advise, and what a person can do about it here.
-const ADVICE: [(&str, &str); 4] = [
+const ADVICE: [(&str, &str); 6] = [
     (" or `api_key(..)`", " in the environment or in `.env`"),
     ("set a longer `timeout(..)`", "try again"),
     ("set it, or `base_url(..)`", "set it"),
     ("`longest_wait(..)`", "this program"),
+    ("set `PythonSettings::unconfined` to run", "use --unsafe-python to run"),
+    ("or no Python 3.8 or later", "or no Python 3.8 or later: --python names another one"),
 ];
 
 /// A message that speaks of the options of the program, and not of those of its libraries.

@@ -71,8 +71,9 @@ impl Setup {
             builder = builder.cache(cache(config));
         }
         if config.tools.python {
-            let python = PythonSettings::new(config.data_dir.join("python"));
-            if let Some(warning) = python.sandbox().await.warning() {
+            let python = python(config);
+            let sandbox = python.sandbox().await.map_err(|error| Failure::Usage(error.to_string()))?;
+            if let Some(warning) = sandbox.warning() {
                 screen.note(warning);
             }
             builder = builder.python(python);
@@ -82,6 +83,16 @@ impl Setup {
         }
         Ok(Setup { agent: builder.build()?, log, server })
     }
+}
+
+fn python(config: &Config) -> PythonSettings {
+    let folder = config.data_dir.join("python");
+    let mut python = PythonSettings::new(folder).helper(std::env::current_exe().ok());
+    python.unconfined = config.tools.unsafe_python;
+    if let Some(interpreter) = &config.tools.interpreter {
+        python.program = interpreter.clone();
+    }
+    python
 }
 
 /// The agent for looking at threads: nothing is asked.

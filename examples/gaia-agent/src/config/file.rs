@@ -31,6 +31,7 @@ pub(super) struct FileConfig {
     pub(super) media_model: Option<String>,
     pub(super) prompt: Option<String>,
     pub(super) patterns: Option<bool>,
+    pub(super) python: Option<PathBuf>,
     /// The addresses of services by name.
     pub(super) addresses: BTreeMap<String, String>,
     /// The hosts that files may be downloaded from; all if empty.

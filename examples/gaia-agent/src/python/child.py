@@ -1,7 +1,7 @@
 """Runs inside the child process. It reads one JSON value a line from its standard input, and writes one a line to its standard output.
 
-A request is {"code": ..} for the session, or {"file": ..} for a file that runs once. The reply has the output, the value of a last
-expression, and the error. What the code itself reads and writes are streams of its own.
+A request is {"code": ..} for the session, or {"file": ..} for a file that runs once, with a nonce. The reply has the same nonce, the output,
+the value of a last expression, and the error. What the code itself reads and writes are streams of its own.
 """
 
 import ast
@@ -12,6 +12,8 @@ import sys
 import threading
 import traceback
 
+# Descriptors that the program itself inherited are not for the code.
+os.closerange(3, 1 << 16)
 limits = json.loads(sys.argv[1])
 try:
     import resource
@@ -24,15 +26,30 @@ try:
         ("RLIMIT_NOFILE", 64),
     ]:
         resource.setrlimit(getattr(resource, name), (value, value))
-except ImportError:
+except (ImportError, OSError, ValueError):
+    # A confined process has these limits, and may not set them.
     pass
 
-# The requests and replies have descriptors of their own, and the code gets an empty input.
+# The requests and replies have descriptors of their own. The code gets an empty input; its standard error leads nowhere, and so does
+# what it writes past `sys.stdout`.
 requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
 replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-nothing = os.open(os.devnull, os.O_RDWR)
-for descriptor in (0, 1, 2):
-    os.dup2(nothing, descriptor)
+empty, end = os.pipe()
+os.dup2(empty, 0)
+os.dup2(2, 1)
+os.close(empty)
+os.close(end)
+
+
+def leave_the_program():
+    """A process that the code has forked hears no request and gives no reply."""
+    for descriptor in (requests.fileno(), replies.fileno()):
+        os.close(descriptor)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=leave_the_program)
+owner = os.getpid()
 
 
 class Output(io.TextIOBase):
@@ -85,7 +102,12 @@ for line in requests:
     end = threading.Timer(limits["seconds"], os._exit, [1])
     end.daemon = True
     end.start()
-    reply = run(json.loads(line), names)
+    request = json.loads(line)
+    nonce = request.pop("nonce")
+    reply = run(request, names)
+    if os.getpid() != owner:
+        os._exit(0)
     end.cancel()
-    replies.write(json.dumps(reply) + "\n")
+    # The code may have left a part of a line.
+    replies.write("\n" + json.dumps({"nonce": nonce, **reply}) + "\n")
     replies.flush()

@@ -11,7 +11,7 @@ use super::folders::{FileError, Folders};
 use super::readers;
 use super::work::Work;
 use crate::net::{Guard, Http};
-use crate::python::{Python, PythonSettings};
+use crate::python::{Files, Python, PythonSettings};
 use crate::settings::Addresses;
 
 /// The services that the tools of all questions share.
@@ -57,7 +57,9 @@ impl Desk {
         own: Option<&str>,
     ) -> std::io::Result<Self> {
         let folders = Arc::new(Folders::open(current, downloads)?.own(own));
-        let python = services.python.clone().map(Python::new);
+        let shown = Arc::clone(&folders);
+        let files: Files = Arc::new(move |target| shown.copy_into(target));
+        let python = services.python.clone().map(|settings| Python::new(settings).files(files));
         Ok(Desk { services, folders, python })
     }
 

@@ -12,11 +12,15 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata};
 
+use crate::files::{link, replace};
+
 /// The name of the second folder in paths that a model reads and writes.
 const DOWNLOADS: &str = "downloads";
 /// A longer list of a folder is cut.
 const MOST_LISTED: usize = 200;
 const DEEPEST: usize = 3;
+/// The most bytes that are copied for Python.
+const COPIED: u64 = 64 << 20;
 
 /// The files that tools may see.
 #[derive(Debug)]
@@ -133,6 +137,31 @@ impl Folders {
         Ok(format!("{DOWNLOADS}/{}", path.display()))
     }
 
+    /// Copies all files into a folder, in which each has the path that the model knows it by; downloads also
+    /// have their names alone there. Copies that are up to date stay. Returns the files for which there is no
+    /// room; the question's own file has room first.
+    pub(crate) fn copy_into(&self, target: &Path) -> Vec<String> {
+        let (mut room, mut left_out) = (COPIED, Vec::new());
+        let lines = self.list();
+        // A file that is known as `./name` is behind the question's own.
+        let listed = lines.iter().filter_map(|line| Some(line.rsplit_once(" (")?.0));
+        let mut paths: Vec<_> = listed.filter(|path| !path.starts_with("./")).collect();
+        let of_downloads =
+            |path: &str| path.strip_prefix("downloads/").map(|name| self.is_own(Path::new(name)));
+        paths.sort_by_key(|path| std::cmp::Reverse(of_downloads(path)));
+        for path in paths {
+            match self.find(path).map(|found| found.copy(&target.join(path), room)) {
+                Ok(Ok(size)) => room -= size,
+                _ => left_out.push(path.to_owned()),
+            }
+        }
+        for entry in target.join(DOWNLOADS).read_dir().into_iter().flatten().flatten() {
+            // One of its name is in the current folder.
+            let _ = link(&Path::new(DOWNLOADS).join(entry.file_name()), &target.join(entry.file_name()));
+        }
+        left_out
+    }
+
     fn missing(&self, name: &str) -> FileError {
         let known = self.list();
         let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_lowercase();
@@ -152,6 +181,25 @@ impl Folders {
 }
 
 impl FoundFile {
+    /// Copies the file, unless a copy has its size and time, and returns its size.
+    fn copy(self, target: &Path, room: u64) -> io::Result<u64> {
+        let (size, modified) = (self.size, self.file.metadata()?.modified()?.into_std());
+        let is_current = std::fs::symlink_metadata(target)
+            .is_ok_and(|copy| copy.len() == size && copy.modified().ok() == Some(modified));
+        if size > room {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        if !is_current {
+            let content = self.read(room).map_err(io::Error::other)?;
+            if let Some(folder) = target.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            replace(target, &content)?;
+            std::fs::File::options().write(true).open(target)?.set_modified(modified)?;
+        }
+        Ok(size)
+    }
+
     /// Reads the file.
     ///
     /// # Errors

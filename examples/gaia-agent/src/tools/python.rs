@@ -10,8 +10,8 @@ use crate::solving::Solving;
 /// The longest file that is run.
 const LONGEST: u64 = 1 << 20;
 
-/// Runs a Python file and returns what it prints. It runs without a network, in a folder of its own, for a
-/// limited time.
+/// Runs a Python file and returns what it prints. It runs without a network, for a limited time, in a folder
+/// of its own, in which the other files are under the paths that `list_files` shows, read-only.
 #[tool]
 pub(super) async fn execute_python_file(
     desk: CallContext<Desk>,
@@ -25,7 +25,8 @@ pub(super) async fn execute_python_file(
 }
 
 /// Runs Python code and returns what it prints and the value of its last expression. Names that it defines
-/// stay for the next call. It runs without a network, for a limited time.
+/// stay for the next call. It runs without a network, for a limited time, in a folder of its own. The other
+/// files are in it under the paths that `list_files` shows, read-only.
 #[tool]
 pub(super) async fn python_repl(
     desk: CallContext<Desk>,
@@ -57,6 +58,9 @@ async fn report(ran: Ran, desk: &Desk) -> Result<String, ToolError> {
     if let Some(value) = ran.value {
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         text += &format!("{gap}{value}");
+    }
+    if !ran.left_out.is_empty() {
+        text += &format!("\n[not in the folder, since it is too large: {}]", ran.left_out.join(", "));
     }
     if let Some(warning) = desk.python()?.warning().await {
         text += &format!("\n[{warning}]");

@@ -17,6 +17,7 @@ mod keys_are_in_no_file;
 mod models_that_fail_are_retried_and_replaced;
 mod pages_are_visited_with_care;
 mod python_is_kept_apart;
+mod python_stays_inside;
 mod questions_end_in_the_best_answer;
 mod runs_killed_at_every_commit_lose_and_repeat_nothing;
 mod searches_speak_the_forms_of_their_services;

@@ -11,7 +11,7 @@ use gaia_agent::GaiaAgent;
 use gaia_agent::agent::{Attachment, GaiaAgentBuilder, Solution, Task};
 use gaia_agent::evaluation::EvaluationClient;
 use gaia_agent::net::Guard;
-use gaia_agent::python::PythonSettings;
+use gaia_agent::python::{PythonSettings, Sandbox};
 use gaia_agent::run::{FileSource, Plan, Run, RunBook, RunEnd, Runner};
 use gaia_agent::settings::Addresses;
 use gaia_agent::world::{World, WorldServer};
@@ -54,7 +54,7 @@ impl Scene {
     }
 
     pub fn python(&self) -> PythonSettings {
-        PythonSettings::new(self.folder.file("python"))
+        python_in(&self.folder)
     }
 
     /// A run of all questions.
@@ -85,6 +85,23 @@ impl Scene {
         let attachment = gaia_agent::run::fetch(&files, &question, &agent.downloads_of(task)).await.unwrap();
         agent.solve(task, &Task { question, attachment }).await.unwrap()
     }
+}
+
+/// Python with the program as its helper, and limits that are soon noticed.
+pub fn python_in(folder: &Folder) -> PythonSettings {
+    let helper = env!("CARGO_BIN_EXE_gaia-agent");
+    let mut python = PythonSettings::new(folder.file("python")).helper(Some(helper.into()));
+    python.poll = Duration::from_millis(10);
+    python
+}
+
+/// What sandboxes there are on this machine: with namespaces where they work, and without.
+pub async fn sandboxes() -> Vec<Sandbox> {
+    let folder = Folder::new();
+    let best = python_in(&folder).sandbox().await.unwrap();
+    assert!(best.is_confined, "the tests need Landlock");
+    let plain = Sandbox { is_confined: true, has_namespaces: false };
+    if best == plain { vec![plain] } else { vec![best, plain] }
 }
 
 pub fn plan() -> Plan {

@@ -15,6 +15,7 @@ fn wrong_settings_and_commands_end_with_code_2_and_say_what_to_do() {
         (&["run", "--submit"], "--submit needs --username"),
         (&["run", "--submit", "--username", "ada"], "--submit needs --agent-code"),
         (&["run", "--questions", "ftp://server"], "neither http nor https"),
+        (&["run", "--allow-python", "--python", "no-such-python"], "--python names another one"),
         (&["run", "--level", "4"], "4 is not in 1..=3"),
         (&["run", "--concurrency", "0"], "0 is not in 1.."),
         (&["ask"], "required"),
@@ -71,4 +72,34 @@ fn the_limit_of_rounds_ends_in_the_best_answer() {
     // This question needs three rounds: two articles, and the answer.
     let line = ran.out().lines().find(|line| line.starts_with("birthplace")).unwrap().to_owned();
     assert!(line.contains("best so far: the last result of a tool"), "{line}");
+}
+
+/// A kernel without Landlock, for the programs that this thread starts.
+#[cfg(target_os = "linux")]
+fn without_landlock() {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+    let calls = [(libc::SYS_landlock_create_ruleset, Vec::new())].into();
+    let missing = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(calls, SeccompAction::Allow, missing, arch).unwrap();
+    seccompiler::apply_filter(&BpfProgram::try_from(filter).unwrap()).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn python_that_cannot_be_confined_is_refused_unless_that_is_allowed() {
+    let folder = Folder::new();
+    let tried = std::thread::spawn(move || {
+        without_landlock();
+        let refused = run(&folder, &["run", "--allow-python"]);
+        assert_eq!(refused.code(), Some(2), "{}", refused.err());
+        for part in ["E_GAIA_CONFIG: Python code cannot be confined here", "Landlock", "--unsafe-python"] {
+            assert!(refused.err().contains(part), "{}", refused.err());
+        }
+        assert!(!folder.file("data/runs").exists(), "no run was begun");
+        let allowed = run(&folder, &["run", "--allow-python", "--unsafe-python"]).good();
+        assert!(allowed.out().contains("20 of 20 answers are right."), "{}", allowed.out());
+        assert!(allowed.err().contains("it can read and change your files"), "{}", allowed.err());
+    });
+    tried.join().unwrap();
 }
