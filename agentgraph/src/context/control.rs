@@ -4,7 +4,7 @@
 //! node or a layer cannot hide that the task waits, whatever it does with the error.
 
 use agentgraph_checkpoint::CheckpointId;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -38,7 +38,7 @@ pub(crate) struct Control {
     used: AtomicBool,
     cells: Mutex<HashMap<u32, TaskCell>>,
     /// The running tasks of a run without supersteps, where each task has its own index.
-    running: Option<Mutex<HashSet<u32>>>,
+    running: Option<Mutex<BTreeSet<u32>>>,
     once_storage: OnceStorage,
     /// The results of durable steps that wait for the loop to store them, by task, so that taking one does
     /// not cost a look at all others.

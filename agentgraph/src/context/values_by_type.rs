@@ -1,28 +1,32 @@
 //! Values that nodes take by their type: the dependencies of a graph, and the contexts of a call.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
 use std::sync::Arc;
 
-/// At most one value of each type.
+/// At most one value of each type. They are few, and nodes take them in each step: a search is cheaper than a
+/// hash.
 #[derive(Clone, Default)]
-pub(crate) struct ValuesByType(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub(crate) struct ValuesByType(Vec<(TypeId, Arc<dyn Any + Send + Sync>)>);
 
 impl ValuesByType {
     /// Adds a value; it replaces the one of its type.
     pub(crate) fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
-        self.0.insert(TypeId::of::<T>(), Arc::new(value));
+        let id = TypeId::of::<T>();
+        self.0.retain(|(other, _)| *other != id);
+        self.0.push((id, Arc::new(value)));
     }
 
     pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        Arc::downcast(Arc::clone(self.0.get(&TypeId::of::<T>())?)).ok()
+        let id = TypeId::of::<T>();
+        let (_, value) = self.0.iter().find(|(other, _)| *other == id)?;
+        Arc::downcast(Arc::clone(value)).ok()
     }
 
     pub(crate) fn contains(&self, id: TypeId) -> bool {
-        self.0.contains_key(&id)
+        self.types().any(|other| other == id)
     }
 
     pub(crate) fn types(&self) -> impl Iterator<Item = TypeId> {
-        self.0.keys().copied()
+        self.0.iter().map(|(id, _)| *id)
     }
 }

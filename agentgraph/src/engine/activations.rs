@@ -1,6 +1,6 @@
 //! [`Activations`]: the open activations of a run without supersteps, and the states that they read.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::flow::order::Order;
@@ -19,11 +19,11 @@ use agentgraph_checkpoint::fold::{Folded, Value};
 #[derive(Default)]
 pub(crate) struct Activations {
     pub(in crate::engine) flow: Flow,
-    pub(in crate::engine) states: HashMap<Key, Arc<AnyState>>,
+    pub(in crate::engine) states: BTreeMap<Key, Arc<AnyState>>,
     /// The order in which an earlier run of the same steps merged.
     pub(in crate::engine) order: Option<Order>,
     /// Activations of skipped nodes that reuse the last output of their node, until they are merged.
-    pub(in crate::engine) skipping: HashMap<Key, u32>,
+    pub(in crate::engine) skipping: BTreeMap<Key, u32>,
 }
 
 impl Activations {

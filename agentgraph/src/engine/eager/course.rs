@@ -1,7 +1,7 @@
 //! [`Course`]: one call of an eager run under way, with its running tasks, ended tasks, and the reason to
 //! stop.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
@@ -85,7 +85,7 @@ pub(super) struct Course {
     /// Whether some running tasks are no longer waited for.
     forgot: bool,
     /// The tasks without a handled end, by the index of their request.
-    started: HashMap<u32, StartedTask>,
+    started: BTreeMap<u32, StartedTask>,
     /// The number of started tasks that are not detached.
     normal: usize,
     /// Ended tasks that are not handled yet, in the order in which they ended.
@@ -106,7 +106,7 @@ impl Course {
         Course {
             begun: Vec::new(),
             forgot: false,
-            started: HashMap::new(),
+            started: BTreeMap::new(),
             normal: 0,
             ended: VecDeque::new(),
             stop: None,
