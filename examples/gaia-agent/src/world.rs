@@ -17,6 +17,7 @@ mod server;
 use std::collections::BTreeMap;
 
 pub use files::{Sheet, Value, morse, picture, recording, report};
+use serde::Deserialize;
 pub use server::WorldServer;
 
 use crate::question::Question;
@@ -52,7 +53,7 @@ pub struct World {
 }
 
 /// A paper.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Paper {
     /// The number of the archive.
     pub id: String,
@@ -69,7 +70,7 @@ pub struct Paper {
 }
 
 /// A page of the web.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Page {
     /// The title.
     pub title: String,
@@ -80,7 +81,8 @@ pub struct Page {
 }
 
 /// A video.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct Video {
     /// The spoken lines.
     pub lines: Vec<String>,
