@@ -1,4 +1,7 @@
 //! The allocations that were accepted, in a file beside the sources: they are the same on all machines.
+//!
+//! The file is of a build without optimisation, as in continuous integration. Optimised ones allocate as
+//! often or less.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +11,9 @@ use crate::measure::EntrantAllocations;
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/allocations.csv");
 
 /// The factors by which a count and its bytes may grow: profiles of the compiler differ a little.
-const TOLERANCE: Allocations = Allocations { count: 1.03, bytes: 1.1 };
-/// The file has three decimals.
-const ROUNDING: f64 = 0.001;
+const TOLERANCE: Allocations = Allocations { count: 1.05, bytes: 1.1 };
+/// One allocation in a hundred units is none of the unit's.
+const NOTHING: f64 = 0.01;
 
 /// The allocations of one unit.
 #[derive(Clone, Copy)]
@@ -41,8 +44,8 @@ impl Accepted {
     pub(crate) fn check(&self, lines: &[EntrantAllocations]) -> Result<(), Problem> {
         let has_grown = |line: &&EntrantAllocations| {
             self.of(line).is_none_or(|accepted| {
-                line.count > accepted.count * TOLERANCE.count + ROUNDING
-                    || line.bytes > accepted.bytes * TOLERANCE.bytes + ROUNDING
+                line.count > accepted.count * TOLERANCE.count + NOTHING
+                    || line.bytes > accepted.bytes * TOLERANCE.bytes + NOTHING
             })
         };
         let grown = lines.iter().filter(has_grown).map(|line| format!("`{}`, {}", line.case, line.label));
