@@ -53,8 +53,9 @@ impl Accepted {
         if grown.is_empty() {
             return Ok(());
         }
-        let remedy = "`--accept` takes the new figures";
-        Err(format!("more allocations than were accepted; {remedy}: {}", grown.join("; ")).into())
+        let remedy = "`cargo bench --profile dev -p agentgraph-benches --bench allocations -- --accept`";
+        Err(format!("more allocations than were accepted: {}; {remedy} accepts them", grown.join("; "))
+            .into())
     }
 
     /// Writes the figures, and keeps those of the cases that were not counted this time.
@@ -69,5 +70,25 @@ impl Accepted {
             rows.write_record([case, entrant, &format!("{count:.3}"), &format!("{bytes:.3}")])?;
         }
         Ok(rows.flush()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_allocations_more_bytes_and_unknown_cases_are_refused() {
+        let key = ("chain/10".to_owned(), "engine".to_owned());
+        let accepted = Accepted([(key, Allocations { count: 2.0, bytes: 600.0 })].into());
+        let check = |case, count, bytes| {
+            let line = EntrantAllocations { case, unit: "step", label: "engine", count, bytes, most: None };
+            accepted.check(&[line]).is_ok()
+        };
+        assert!(check("chain/10", 2.0, 600.0));
+        assert!(check("chain/10", 1.0, 100.0), "fewer are fine");
+        assert!(!check("chain/10", 2.2, 600.0));
+        assert!(!check("chain/10", 2.0, 700.0));
+        assert!(!check("chain/100", 2.0, 600.0));
     }
 }

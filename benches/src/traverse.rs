@@ -118,12 +118,12 @@ impl FromStr for Sizes {
 /// written.
 pub fn main(options: &Options) -> Result<(), Problem> {
     let mut rows = Vec::new();
-    if !options.json {
-        table::print_head();
-    }
     let mut measure = |graph: &Graph| -> Result<(), Problem> {
         let measured = measure::graph(graph, options)?;
         if !options.json {
+            if rows.is_empty() {
+                table::print_head();
+            }
             table::print(&measured);
         }
         rows.extend(measured);
