@@ -157,16 +157,17 @@ impl Confinement {
     }
 }
 
-/// Calls that do nothing and report success, since `shutil.copy` and `tarfile` make them: modes, owners and
-/// times stay as they are, also of files that Landlock lets nobody open. The numbers are of newer calls that
-/// `libc` does not name.
+/// Calls that do nothing and report success: `shutil.copy` and `tarfile` make them and would fail otherwise.
+/// Landlock has no rights for modes, owners and times, so without this code could change those of files that
+/// it cannot open. 469 is `file_setattr`, which `libc` does not name yet.
 #[rustfmt::skip]
 const IGNORED: [i64; 7] = [
     libc::SYS_fchmod, libc::SYS_fchmodat, libc::SYS_fchmodat2, libc::SYS_fchown, libc::SYS_fchownat, libc::SYS_utimensat, 469,
 ];
 
-/// Calls that are denied: attributes; memory and messages that no process shows; sockets but pairs, and
-/// descriptors within them; namespaces; other processes; keyrings; priorities; limits; watching files.
+/// Calls that are denied: attributes; memory and messages that the watcher could not count; sockets except
+/// pairs, and passing descriptors through them; namespaces; other processes; keyrings; priorities; limits;
+/// watches on files. 463 is `setxattrat` and 466 `removexattrat`.
 #[rustfmt::skip]
 const DENIED: [i64; 36] = [
     libc::SYS_setxattr, libc::SYS_lsetxattr, libc::SYS_fsetxattr, libc::SYS_removexattr, libc::SYS_lremovexattr, libc::SYS_fremovexattr, 463,
