@@ -145,6 +145,30 @@ async fn a_join_with_a_timeout_does_not_wait_for_the_next_merge() {
     assert_eq!(times.seen(), "quick@0 slow@0 answer@6");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_join_whose_only_arrival_an_edit_removes_has_no_deadline() {
+    let times = Times::new();
+    let edit = async |ctx: Ctx| -> Result<WordsUpdate> {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        ctx.edits().remove_node("quick")?;
+        Ok(Words::update().seen(["edit"]))
+    };
+    let graph = eager()
+        .node("quick", times.node("quick", 1))
+        .node("slow", times.node("slow", 100))
+        .node("edit", edit)
+        .node("answer", times.node("answer", 1))
+        .edge(START, "quick")
+        .edge(START, "slow")
+        .edge(START, "edit")
+        .edge(all(["quick", "slow"]).timeout(Duration::from_secs(5)), "answer")
+        .compile()
+        .unwrap()
+        .services(TokioClock::default());
+    assert_eq!(words_of(&graph).await, "quick edit slow answer");
+    assert_eq!(times.seen(), "quick@0 slow@0 answer@100");
+}
+
 #[tokio::test]
 async fn a_join_fires_at_once_when_nothing_else_can_run() {
     async fn skip() -> Command<Words> {
