@@ -186,6 +186,25 @@ async fn a_join_fires_at_once_when_nothing_else_can_run() {
     assert_eq!(words_of(&graph).await, "quick skip answer");
 }
 
+#[tokio::test]
+async fn joins_that_fire_together_do_so_in_order_of_declaration_not_of_their_deadlines() {
+    async fn skip() -> Command<Words> {
+        said("skip").goto(END)
+    }
+    let graph = eager()
+        .node("quick", says("quick"))
+        .node("skip", skip.targets([END]))
+        .node("first", says("first"))
+        .node("second", says("second"))
+        .edge(START, "quick")
+        .edge(START, "skip")
+        .edge(all(["quick", "skip"]).timeout(Duration::from_secs(5)), "first")
+        .edge(all(["quick", "skip"]).timeout(Duration::from_secs(3)), "second")
+        .compile()
+        .unwrap();
+    assert_eq!(words_of(&graph).await, "quick skip first second");
+}
+
 /// Returns a graph in which `split` dispatches each of `seconds` to `work`, which takes as long.
 fn group(seconds: Vec<u64>, times: &Times) -> StateGraph<Words> {
     let split = move || {
