@@ -55,11 +55,11 @@ impl Bed {
         }
     }
 
-    async fn all_end_as_locally(mut self, kills: usize) {
+    async fn all_end_as_locally(mut self, interruptions: usize) {
         while let Some(run) = self.runs.join_next().await {
             let (kind, thread, end) = run.unwrap();
             assert!(same_end(kind, &end, &local(kind).await), "{thread}: {end:?}");
-            rules::check(kind, &self.marks.of(&thread), kills);
+            rules::check(kind, &self.marks.of(&thread), interruptions);
         }
         drop(self.workers);
         std::fs::remove_dir_all(self.folder).unwrap();
@@ -78,6 +78,10 @@ async fn a_server_that_is_killed() {
     bed.all_end_as_locally(2).await;
 }
 
+/// How often a cluster may elect leaders of its partitions until it has got over the loss of a node. Each
+/// election interrupts what the leader before had in flight, and a busy machine needs more than one.
+const ELECTIONS: usize = 4;
+
 /// 100 runs with fan-outs, interrupts, subgraphs and edits are under way when the node is lost that has set
 /// up the cluster.
 #[tokio::test(flavor = "multi_thread")]
@@ -88,5 +92,5 @@ async fn a_node_of_a_cluster_that_is_killed() {
     let bed = Bed::start(&nodes[0].admin, &ingresses, &kinds, 25, 30).await;
     bed.ended(150).await;
     nodes[0].kill();
-    bed.all_end_as_locally(1).await;
+    bed.all_end_as_locally(ELECTIONS).await;
 }

@@ -32,14 +32,14 @@ fn asks(node: &str) -> bool {
 /// The durable steps of a task.
 const STEPS: usize = 2;
 
-/// Checks the marks of one thread after a number of kills.
-pub fn check(kind: Kind, marks: &[Mark], kills: usize) {
-    let context = || format!("{kind:?} after {kills} kills: {}", listed(marks));
+/// Checks the marks of one thread after a number of interruptions: kills, or elections of a leader.
+pub fn check(kind: Kind, marks: &[Mark], interruptions: usize) {
+    let context = || format!("{kind:?} after {interruptions} interruptions: {}", listed(marks));
     let mut begun: HashMap<(&str, u32), usize> = HashMap::new();
     for mark in marks.iter().filter(|mark| mark.what == What::Began && !asks(&mark.node)) {
         let times = begun.entry((&mark.task, mark.attempt)).or_default();
         *times += 1;
-        assert!(*times <= 1 + kills, "{} began {times} times; {}", mark.node, context());
+        assert!(*times <= 1 + interruptions, "{} began {times} times; {}", mark.node, context());
     }
     for (at, mark) in marks.iter().enumerate() {
         if mark.what == What::Ended && !asks(&mark.node) {
@@ -50,9 +50,9 @@ pub fn check(kind: Kind, marks: &[Mark], kills: usize) {
     for mark in marks.iter().filter(|mark| mark.what == What::Step) {
         let times = steps.entry(&mark.task).or_default();
         *times += 1;
-        assert!(*times <= STEPS + kills, "a step of {} was done again; {}", mark.node, context());
+        assert!(*times <= STEPS + interruptions, "a step of {} was done again; {}", mark.node, context());
     }
-    if kills == 0 {
+    if interruptions == 0 {
         assert!(steps.values().all(|times| *times == STEPS), "{}", context());
     }
 }
