@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs that are killed, and races, many more of them than a test run has time for: prints the table of docs/compare.md.
+# Runs that are killed, and races, many more of them than a test run has time for: prints the table of docs/figures.md.
 #
 #   agentgraph/tests/soak_kills.sh [kills (1000) of each store and mode] [rounds (10000; a fifth of them on Postgres)] [seed]
 set -eu

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What LangGraph's savers cost, on the same work as the cases of `benches`: prints a table. Installs them, at the versions that
-# the figures of docs/compare.md are of, into an environment of its own below the target folder.
+# the figures of docs/figures.md are of, into an environment of its own below the target folder.
 #
 #   benches/peers/langgraph.sh [--steps 100000] [--postgres postgres://user@host/database]
 set -eu
