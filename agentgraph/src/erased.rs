@@ -5,7 +5,7 @@ pub(crate) mod layer;
 pub(crate) mod observed;
 
 use std::any::{Any, TypeId};
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 #[cfg(feature = "testing")]
 use std::sync::Arc;
@@ -16,35 +16,45 @@ use self::observed::Observer;
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::state::State;
-use crate::step::{Step, any_step};
-use crate::typed::AnyState;
+use crate::step::Step;
+use crate::typed::{AnyState, HeldUpdate};
 
 /// The result of one call of a node.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
 
-/// The boxed call: the one allocation of a step.
+/// A boxed future with the result of a call.
 pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = NodeResult<S>> + Send>>;
+
+/// A boxed call: the one allocation of a step.
+pub(crate) type Call<S> = Pin<Box<dyn Called<S>>>;
 
 /// A node of any type, ready to be called.
 pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
-    fn call(&self, task: &Task<'_, S>) -> NodeFuture<S>;
-
-    /// [`call`](Self::call) for the engine, which does not know the state.
-    fn call_any(&self, task: &Task<'_, S>) -> NodeFuture<AnyState> {
-        let call = self.call(task);
-        Box::pin(async move { call.await.map(any_step) })
-    }
-
-    /// Calls the node for the engine and polls it once.
-    fn start(&self, task: &Task<'_, S>, cx: &mut Context<'_>) -> Started {
-        Started::poll(self.call_any(task), cx)
-    }
+    /// Calls the node, without polling it. An error ends the call: an argument could not be made.
+    fn call(&self, task: &Task<'_, S>) -> Result<Call<S>, BoxError>;
 
     /// The same node with observed nodes inside, if it is a graph.
     #[cfg(feature = "testing")]
     fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<S>>> {
         let _ = (by, path);
         None
+    }
+}
+
+/// A call of a node. The engine polls it as a future, the shell with the type of its update. All that is
+/// compiled for each function of a user is this and [`ErasedNode::call`].
+pub(crate) trait Called<S: State>: HeldUpdate + Future<Output = NodeResult<AnyState>> {
+    fn poll_step(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>>;
+
+    /// Drops the function, which has ended, and keeps its update in the box, so that a task allocates once.
+    fn hold(self: Pin<&mut Self>, update: S::Update);
+}
+
+/// A call as the engine polls it.
+pub(crate) fn polled_by_engine<S: State>(called: Result<Call<S>, BoxError>) -> NodeFuture<AnyState> {
+    match called {
+        Ok(call) => call,
+        Err(refused) => Box::pin(ready(Err(refused))),
     }
 }
 

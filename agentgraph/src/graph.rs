@@ -169,6 +169,27 @@ fn owned(name: impl AsRef<str>) -> Name {
     Name::Owned(name.as_ref().to_owned())
 }
 
+/// The names of a list. Apart from its callers, which are generic over functions too: a closure in them would
+/// be compiled for each function.
+pub(crate) fn owned_names<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Vec<String> {
+    names.into_iter().map(|name| name.as_ref().to_owned()).collect()
+}
+
+impl DeclaredTarget {
+    fn of_route(targets: &[RouteTarget]) -> Vec<Self> {
+        let target = |target: &RouteTarget| DeclaredTarget {
+            name: Cow::Borrowed(target.name()),
+            dispatches: matches!(target, RouteTarget::Dispatch(_)),
+        };
+        targets.iter().map(target).collect()
+    }
+
+    fn named(names: Vec<String>) -> Vec<Self> {
+        let target = |name| DeclaredTarget { name: Name::Owned(name), dispatches: false };
+        names.into_iter().map(target).collect()
+    }
+}
+
 /// The type of a function that captures nothing: two of one type do the same.
 fn function_of<F: 'static>(_: &F) -> Option<TypeId> {
     (size_of::<F>() == 0).then(TypeId::of::<F>)
@@ -281,14 +302,10 @@ impl<S: State> StateGraph<S> {
     ) -> Self {
         let place = Location::caller();
         let function = function_of(&route);
-        let targets = R::Route::TARGETS.iter().map(|target| DeclaredTarget {
-            name: Cow::Borrowed(target.name()),
-            dispatches: matches!(target, RouteTarget::Dispatch(_)),
-        });
         let decide = RouterFn::Typed(Box::new(move |state: Seen<'_>, take: &mut dyn FnMut(Pick)| {
             route(state.state::<S>()).into_picks(take);
         }));
-        let targets = targets.collect();
+        let targets = DeclaredTarget::of_route(R::Route::TARGETS);
         let picks_several = R::MAY_PICK_SEVERAL;
         let from = owned(from);
         let word = "route";
@@ -319,8 +336,7 @@ impl<S: State> StateGraph<S> {
         let decide = RouterFn::Named(Box::new(move |state: Seen<'_>, gotos: &mut Vec<Goto>| {
             branch(state.state::<S>()).into_gotos(gotos);
         }));
-        let targets = targets.into_iter().map(|name| DeclaredTarget { name: owned(name), dispatches: false });
-        let targets = targets.collect();
+        let targets = DeclaredTarget::named(owned_names(targets));
         let picks_several = B::MAY_BE_SEVERAL;
         let from = owned(from);
         let word = "branch";
@@ -339,26 +355,19 @@ impl<S: State> StateGraph<S> {
     /// Stops every run just before these nodes; `proceed()` continues it.
     #[track_caller]
     pub fn interrupt_before<T: AsRef<str>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
-        self.add_breaks(nodes, Break::Before, Location::caller())
+        self.add_breaks(owned_names(nodes), Break::Before, Location::caller())
     }
 
     /// Stops every run after a superstep in which one of these nodes ran; `proceed()` continues it.
     #[track_caller]
     pub fn interrupt_after<T: AsRef<str>>(self, nodes: impl IntoIterator<Item = T>) -> Self {
-        self.add_breaks(nodes, Break::After, Location::caller())
+        self.add_breaks(owned_names(nodes), Break::After, Location::caller())
     }
 
-    fn add_breaks<T: AsRef<str>>(
-        mut self,
-        nodes: impl IntoIterator<Item = T>,
-        when: Break,
-        place: CodePlace,
-    ) -> Self {
-        self.declared.breaks.extend(nodes.into_iter().map(|node| DeclaredBreak {
-            node: owned(node),
-            when,
-            place,
-        }));
+    fn add_breaks(mut self, nodes: Vec<String>, when: Break, place: CodePlace) -> Self {
+        for node in nodes {
+            self.declared.breaks.push(DeclaredBreak { node: Name::Owned(node), when, place });
+        }
         self
     }
 

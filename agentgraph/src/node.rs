@@ -20,25 +20,23 @@ pub use crate::session::{MissingSession, Session};
 pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step, TargetName};
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use pin_project_lite::pin_project;
 use serde::Serialize;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::erased::layer::LayeredNode;
-use crate::erased::{AnyNode, ErasedNode, NodeFuture, NodeResult, Started};
+use crate::erased::{AnyNode, Call, ErasedNode};
 use crate::error::BoxError;
 use crate::failure::KeptError;
+use crate::graph::owned_names;
 use crate::node::inner::AnyGraph;
 use crate::policy::{Breaker, Cache, Elsewhere, Limit, OnEnd, Policies, RetryPolicy};
 use crate::state::{Channel, State, StoredState};
-use crate::typed::AnyState;
-use crate::typed::node::{AnyCall, TypedNode};
+use crate::typed::FnCall;
+use crate::typed::node::TypedNode;
 
 /// A node and its settings, without the type of its state.
 pub(crate) struct UntypedNode {
@@ -401,7 +399,7 @@ pub trait IntoNode<S: State, M>: Sized {
     /// target is then an error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
         let mut node = self.into_node();
-        node.settings.targets = Some(targets.into_iter().map(|name| name.as_ref().to_owned()).collect());
+        node.settings.targets = Some(owned_names(targets));
         node
     }
 }
@@ -495,27 +493,14 @@ struct FnNode<F, M> {
     marker: PhantomData<fn() -> M>,
 }
 
-pin_project! {
-    /// The future of a user's function, with the result type of a node. Its box contains nothing else:
-    /// `map` would add a flag and move the result once more, an async block would store the future twice.
-    struct NodeCallFuture<F, S> {
-        #[pin]
-        function: F,
-        state: PhantomData<fn() -> S>,
+/// Starts an attempt: what earlier attempts asked does not count.
+#[inline]
+pub(crate) fn begin_call<S: State>(task: &Task<'_, S>) -> Result<(), BoxError> {
+    let control = &task.shared.control;
+    if control.in_use() {
+        control.begin_call(task.request)?;
     }
-}
-
-impl<S, F> Future for NodeCallFuture<F, S>
-where
-    S: State,
-    F: Future,
-    F::Output: IntoStep<S>,
-{
-    type Output = NodeResult<S>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
-        self.project().function.poll(cx).map(IntoStep::into_step)
-    }
+    Ok(())
 }
 
 macro_rules! function_nodes {
@@ -540,36 +525,6 @@ macro_rules! function_nodes {
             }
         }
 
-        impl<F, Out, $($argument,)*> FnNode<F, (Out, $($argument,)*)> {
-            /// Calls the function. Its arguments are made before its future exists. The future goes from the
-            /// function into its box: through a `Result` it would be copied once more.
-            #[inline]
-            #[allow(non_snake_case, unused_variables)]
-            fn begin<S, Fut, T>(
-                &self,
-                task: &Task<'_, S>,
-                begun: impl FnOnce(Fut) -> T,
-                refused: impl FnOnce(BoxError) -> T,
-            ) -> T
-            where
-                S: State,
-                F: Fn($($argument,)*) -> Fut,
-                $($argument: FromTask<S>,)*
-            {
-                let control = &task.shared.control;
-                if control.in_use() && let Err(waits) = control.begin_call(task.request) {
-                    return refused(waits.into());
-                }
-                $(
-                    let $argument = match $argument::from_task(task) {
-                        Ok(argument) => argument,
-                        Err(error) => return refused(error.into()),
-                    };
-                )*
-                begun((self.function)($($argument,)*))
-            }
-        }
-
         impl<S, F, Fut, Out, $($argument,)*> ErasedNode<S> for FnNode<F, (Out, $($argument,)*)>
         where
             S: State,
@@ -578,28 +533,13 @@ macro_rules! function_nodes {
             Out: IntoStep<S> + 'static,
             $($argument: FromTask<S> + 'static,)*
         {
-            fn call(&self, task: &Task<'_, S>) -> NodeFuture<S> {
-                self.begin::<S, Fut, NodeFuture<S>>(
-                    task,
-                    |function| Box::pin(NodeCallFuture { function, state: PhantomData }),
-                    |error| Box::pin(std::future::ready(Err(error))),
-                )
-            }
-
-            fn call_any(&self, task: &Task<'_, S>) -> NodeFuture<AnyState> {
-                self.begin::<S, Fut, NodeFuture<AnyState>>(
-                    task,
-                    |function| Box::pin(AnyCall::<_, S>::of(function)),
-                    |error| Box::pin(std::future::ready(Err(error))),
-                )
-            }
-
-            fn start(&self, task: &Task<'_, S>, cx: &mut Context<'_>) -> Started {
-                self.begin(
-                    task,
-                    |function| AnyCall::<_, S>::start(function, cx),
-                    |error| Started::Ended(Err(error)),
-                )
+            /// The arguments are made before the future exists. It goes from the function into its box:
+            /// through a `Result` it would be copied once more.
+            #[allow(non_snake_case, unused_variables)]
+            fn call(&self, task: &Task<'_, S>) -> Result<Call<S>, BoxError> {
+                begin_call(task)?;
+                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                Ok(FnCall::boxed((self.function)($($argument,)*)))
             }
         }
     };

@@ -117,8 +117,7 @@ impl<S: State> RunBuilder<S> {
         graph: Attached,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Self {
-        let answers = answers.into_iter().map(|(id, answer)| Ok((id, answer_value(answer)?)));
-        let answers: Result<Vec<_>, Error> = answers.collect();
+        let answers = answers_by_id(answers);
         Self::new(graph, answers.map(|answers| CallRequest::Resume(Answers::ById(answers))))
     }
 
@@ -452,6 +451,13 @@ impl<S: State, O: From<S> + 'static> IntoFuture for RunBuilder<S, O> {
         self.dropped.ran();
         RunFuture::new(self.plan.run(None))
     }
+}
+
+/// Apart from its callers, which are generic over states too: a closure in them would be compiled for each.
+fn answers_by_id<A: Serialize>(
+    answers: impl IntoIterator<Item = (InterruptId, A)>,
+) -> Result<Vec<(InterruptId, Value)>, Error> {
+    answers.into_iter().map(|(id, answer)| Ok((id, answer_value(answer)?))).collect()
 }
 
 fn answer_value(answer: impl Serialize) -> Result<Value, Error> {

@@ -16,16 +16,16 @@ use crate::engine::executor::ParentExit;
 use crate::engine::host::{ParentUpdate, foreign_update, passed_on};
 #[cfg(feature = "testing")]
 use crate::erased::observed::Observer;
-use crate::erased::{ErasedNode, NodeFuture, NodeResult};
+use crate::erased::{Call, ErasedNode, NodeResult};
 use crate::error::{BoxError, OwnError};
 use crate::extract::{FromTask, Input, Requirement, Task};
-use crate::node::{IntoNode, Node, NodeSettings};
+use crate::node::{IntoNode, Node, NodeSettings, begin_call};
 use crate::run::CompiledGraph;
 use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
 use crate::spans::may_be_heard;
 use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step, ToParent};
-use crate::typed::{AnyState, AnyUpdate};
+use crate::typed::{AnyState, AnyUpdate, FnCall};
 
 /// A graph that becomes a node of a graph over `P`: see [`CompiledGraph::embed`] and
 /// [`CompiledGraph::memory`].
@@ -328,23 +328,15 @@ struct GraphNode<P: State> {
 }
 
 impl<P: State> ErasedNode<P> for GraphNode<P> {
-    fn call(&self, task: &Task<'_, P>) -> NodeFuture<P> {
-        let control = &task.shared.control;
-        if control.in_use()
-            && let Err(waits) = control.begin_call(task.request)
-        {
-            return Box::pin(std::future::ready(Err(waits.into())));
-        }
-        let (begin, end) = match (self.begin)(task) {
-            Ok(begun) => begun,
-            Err(error) => return Box::pin(std::future::ready(Err(error))),
-        };
+    fn call(&self, task: &Task<'_, P>) -> Result<Call<P>, BoxError> {
+        begin_call(task)?;
+        let (begin, end) = (self.begin)(task)?;
         let entered = enter(Arc::clone(&self.callee), begin, Arc::clone(task.shared), task.request);
-        let call = Box::pin(async move { end(entered.await?) });
-        match self.callee.graph.agent() {
-            Some(agent) if may_be_heard() => in_agent_span(agent, task, call),
-            _ => call,
-        }
+        let call = async move { end(entered.await?) };
+        Ok(match self.callee.graph.agent() {
+            Some(agent) if may_be_heard() => FnCall::boxed(in_agent_span(agent, task, Box::pin(call))),
+            _ => FnCall::boxed(call),
+        })
     }
 
     #[cfg(feature = "testing")]

@@ -10,5 +10,6 @@ pub(crate) mod node;
 mod ops;
 pub(crate) mod state;
 
+pub(crate) use node::FnCall;
 pub(crate) use ops::AnySchema;
-pub(crate) use state::{AnyState, AnyUpdate, Seen};
+pub(crate) use state::{AnyState, AnyUpdate, HeldUpdate, Seen};

@@ -1,27 +1,26 @@
 //! Nodes of a dependency graph: plain functions of the outputs of their dependencies, sync or async.
 
 use crate::dependency::outputs::{Output, PassInput};
-use std::future::Future;
+use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use pin_project_lite::pin_project;
 use serde_json::Value;
 
 use super::base::Join;
 use super::deps::Deps;
 use super::outputs::{Outputs, OutputsUpdate};
-use crate::erased::{ErasedNode, NodeFuture, NodeResult};
+use crate::erased::{Call, ErasedNode, NodeResult};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
+use crate::node::begin_call;
 use crate::policy::{Breaker, Elsewhere, Limit, Policies, RetryPolicy};
 use crate::step::Step;
-use crate::step::any_step;
-use crate::typed::AnyState;
+use crate::typed::FnCall;
 
 /// A node of any type, ready to be called.
 pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>>
@@ -306,20 +305,18 @@ fn done<O: Output, S: PassInput>(output: Result<O, BoxError>) -> NodeResult<Outp
 }
 
 /// Runs a sync node as an async one, under policies.
-fn ready<O: Output, S: PassInput>(
+fn call_ready<O: Output, S: PassInput>(
     node: &impl DependencyCall<O, S>,
     task: &Task<'_, Outputs<O, S>>,
-) -> NodeFuture<Outputs<O, S>> {
-    let output = begin(task).and_then(|()| node.call_now(Deps::held(task.state().held()), Some(task)));
-    Box::pin(std::future::ready(done(output)))
+) -> Result<Call<Outputs<O, S>>, BoxError> {
+    begin(task)?;
+    let output = node.call_now(Deps::held(task.state().held()), Some(task));
+    Ok(FnCall::boxed(ready(done(output))))
 }
 
 /// Starts an attempt: questions and edits of earlier attempts do not count.
 pub(crate) fn begin<O: Output, S: PassInput>(task: &Task<'_, Outputs<O, S>>) -> Result<(), BoxError> {
-    let control = &task.shared.control;
-    if control.in_use() {
-        control.begin_call(task.request)?;
-    }
+    begin_call(task)?;
     task.state().begin_attempt(task.request);
     Ok(())
 }
@@ -343,8 +340,8 @@ where
     F: Fn() -> Out + Send + Sync + 'static,
     Out: IntoOutput<O> + 'static,
 {
-    fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
-        ready(self, task)
+    fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
+        call_ready(self, task)
     }
 }
 
@@ -380,10 +377,10 @@ where
     F: Future,
     F::Output: IntoOutput<O>,
 {
-    type Output = NodeResult<AnyState>;
+    type Output = NodeResult<Outputs<O, S>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().function.poll(cx).map(|output| done::<O, S>(output.into_output()).map(any_step))
+        self.project().function.poll(cx).map(|output| done(output.into_output()))
     }
 }
 
@@ -420,8 +417,8 @@ macro_rules! function_nodes {
             Out: IntoOutput<O> + 'static,
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
-            fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
-                ready(self, task)
+            fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
+                call_ready(self, task)
             }
         }
 
@@ -462,35 +459,6 @@ macro_rules! async_nodes {
             }
         }
 
-        impl<F, Fut, $($argument,)*> FnNode<F, IsAsync<(Fut, $($argument,)*)>> {
-            /// Calls the function. Its arguments are made before its future exists.
-            #[inline]
-            #[allow(non_snake_case)]
-            fn begin<O, S, T>(
-                &self,
-                task: &Task<'_, Outputs<O, S>>,
-                boxed: impl FnOnce(Fut) -> BoxFuture<'static, Result<T, BoxError>>,
-            ) -> BoxFuture<'static, Result<T, BoxError>>
-            where
-                O: Output,
-                S: PassInput,
-                F: Fn($($argument,)*) -> Fut,
-                T: Send + 'static,
-                $($argument: FromTask<Outputs<O, S>>,)*
-            {
-                if let Err(waits) = begin(task) {
-                    return Box::pin(std::future::ready(Err(waits)));
-                }
-                $(
-                    let $argument = match $argument::from_task(task) {
-                        Ok(argument) => argument,
-                        Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
-                    };
-                )*
-                boxed((self.function)($($argument,)*))
-            }
-        }
-
         impl<O, S, F, Fut, $($argument,)*> ErasedNode<Outputs<O, S>> for FnNode<F, IsAsync<(Fut, $($argument,)*)>>
         where
             O: Output,
@@ -499,14 +467,12 @@ macro_rules! async_nodes {
             Fut: Future<Output: IntoOutput<O>> + Send + 'static,
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
-            fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
-                self.begin(task, |function| Box::pin(async move { done(function.await.into_output()) }))
-            }
-
-            fn call_any(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<AnyState> {
-                self.begin(task, |function| {
-                    Box::pin(OutputFuture::<_, O, S> { function, outputs: PhantomData })
-                })
+            #[allow(non_snake_case)]
+            fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
+                begin(task)?;
+                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                let function = (self.function)($($argument,)*);
+                Ok(FnCall::boxed(OutputFuture { function, outputs: PhantomData }))
             }
         }
 

@@ -7,13 +7,13 @@ use super::node::{CallKind, DependencyCall, DependencyNode};
 use super::outputs::{Output, OutputTable, Outputs, OutputsUpdate, PassInput};
 use super::wiring::{Template, WiredNode, Wiring};
 use crate::erased::observed::{ObservedNode, Observer, ShowStep};
-use crate::erased::{AnyNode, ErasedNode, NodeFuture};
+use crate::erased::{AnyNode, Call, ErasedNode};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::record::codec::Codec;
 use crate::step::Step;
 use crate::typed::node::TypedNode;
-use crate::typed::{AnySchema, AnyState, AnyUpdate};
+use crate::typed::{AnySchema, AnyState, AnyUpdate, FnCall};
 
 impl<O: Output, S: PassInput> Wiring<O, S> {
     /// The same graph, observed.
@@ -85,21 +85,17 @@ fn observed<O: Output, S: PassInput>(
 struct ObservedDependency(ObservedNode);
 
 impl<O: Output, S: PassInput> ErasedNode<Outputs<O, S>> for ObservedDependency {
-    fn call(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<Outputs<O, S>> {
-        let call = self.call_any(task);
-        Box::pin(async move {
-            Ok(match call.await? {
+    fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
+        let Task { state, shared, request, input, failure } = *task;
+        let state = &Arc::new(AnyState::new(Arc::clone(state)));
+        let call = self.0.call(&Task { state, shared, request, input, failure });
+        Ok(FnCall::boxed(async move {
+            Ok::<_, BoxError>(match call.await? {
                 Step::Update(update) => Step::Update(update.into_update::<Outputs<O, S>>()),
                 // A node of a dependency graph returns no command.
                 _ => Step::None,
             })
-        })
-    }
-
-    fn call_any(&self, task: &Task<'_, Outputs<O, S>>) -> NodeFuture<AnyState> {
-        let Task { state, shared, request, input, failure } = *task;
-        let state = &Arc::new(AnyState::new(Arc::clone(state)));
-        self.0.call(&Task { state, shared, request, input, failure })
+        }))
     }
 }
 

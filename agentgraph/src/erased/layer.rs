@@ -3,19 +3,20 @@
 //! A node is a [`Service`] of [`NodeCall`]s, so every layer of the tower ecosystem fits:
 //! `search.layer(TimeoutLayer::new(Duration::from_secs(2)))`.
 
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tower_service::Service;
 
 use crate::context::{RunShared, TaskRequest};
-use crate::erased::{ErasedNode, NodeFuture};
+use crate::erased::{Call, ErasedNode, NodeFuture};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::failure::Failure;
 use crate::state::State;
 use crate::step::{InputValue, Step};
+use crate::typed::FnCall;
 
 /// The request of a node's service: one task. Clone it to call the inner service again.
 pub struct NodeCall<S: State> {
@@ -80,7 +81,10 @@ impl<S: State> Service<NodeCall<S>> for NodeService<S> {
     }
 
     fn call(&mut self, call: NodeCall<S>) -> NodeFuture<S> {
-        self.0.call(&call.task())
+        match self.0.call(&call.task()) {
+            Ok(mut called) => Box::pin(poll_fn(move |cx| called.as_mut().poll_step(cx))),
+            Err(refused) => Box::pin(ready(Err(refused))),
+        }
     }
 }
 
@@ -100,12 +104,12 @@ where
     V::Error: Into<BoxError>,
     V::Future: Send + 'static,
 {
-    fn call(&self, task: &Task<'_, S>) -> NodeFuture<S> {
+    fn call(&self, task: &Task<'_, S>) -> Result<Call<S>, BoxError> {
         let mut service = self.0.clone();
         let call = NodeCall::of(task);
-        Box::pin(async move {
+        Ok(FnCall::boxed(async move {
             poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
             service.call(call).await.map_err(Into::into)
-        })
+        }))
     }
 }

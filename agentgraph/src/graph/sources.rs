@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::owned_names;
+
 /// The sources of an edge. A list of names, [`all`], [`any`] and [`n_of`] make a *join*.
 #[derive(Clone, Debug)]
 #[must_use = "sources do nothing until an edge starts at them"]
@@ -27,8 +29,7 @@ impl Sources {
     }
 
     fn joined<T: AsRef<str>>(names: impl IntoIterator<Item = T>, policy: JoinPolicy) -> Self {
-        let names = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
-        Sources { names, joins: true, policy, timeout: None }
+        Sources { names: owned_names(names), joins: true, policy, timeout: None }
     }
 
     /// Fires the join with the arrived sources once this time has passed since the first source of the round,

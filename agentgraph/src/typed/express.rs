@@ -116,17 +116,18 @@ impl<S: State> TypedNodes<S> {
                 let task = Task { state, shared, request, input, failure: None };
                 // Its future may hold a snapshot and is dropped here: else the merge would clone the state.
                 let ended = guarded(|_| {
-                    let mut future = call.call(&task);
-                    match future.as_mut().poll(cx) {
+                    let mut called = match call.call(&task) {
+                        Ok(called) => called,
+                        Err(refused) => return Err(Started::Ended(Err(refused))),
+                    };
+                    match called.as_mut().poll_step(cx) {
                         Poll::Ready(Ok(Step::Update(update)))
                             if !merge.exits(request.node).special && !shared.control.in_use() =>
                         {
                             Ok(update)
                         }
                         Poll::Ready(other) => Err(Started::Ended(other.map(any_step))),
-                        Poll::Pending => {
-                            Err(Started::Pending(Box::pin(async move { future.await.map(any_step) })))
-                        }
+                        Poll::Pending => Err(Started::Pending(called)),
                     }
                 });
                 match ended {
@@ -228,14 +229,15 @@ impl<S: State> Express for TypedNodes<S> {
                 let origin = TaskOrigin::unstored(step);
                 let request = TaskRequest { step, node, index: 0, attempt: 1, handles: false, origin };
                 let task = Task { state: &*state, shared, request, input: None, failure: None };
-                let mut future = call.call(&task);
-                let Poll::Ready(result) = future.as_mut().poll(cx) else {
-                    let future = Box::pin(async move { future.await.map(any_step) });
-                    return Ok(Some(Begun::Only(node, Started::Pending(future))));
+                // The call may hold a snapshot: it is dropped before the state is changed, or each step would
+                // clone it.
+                let result = match call.call(&task) {
+                    Ok(mut called) => match called.as_mut().poll_step(cx) {
+                        Poll::Ready(result) => result,
+                        Poll::Pending => return Ok(Some(Begun::Only(node, Started::Pending(called)))),
+                    },
+                    Err(refused) => Err(refused),
                 };
-                // The future may hold a snapshot: it is dropped before the state is changed, or each step
-                // would clone it.
-                drop(future);
                 guard.lift();
                 let exits = merge.exits(node);
                 let update = match result {

@@ -12,11 +12,11 @@ use sync_wrapper::SyncWrapper;
 use super::{AnyState, AnyUpdate};
 #[cfg(feature = "testing")]
 use crate::erased::observed::Observer;
-use crate::erased::{AnyNode, ErasedNode, NodeFuture, NodeResult, Started};
+use crate::erased::{AnyNode, Call, Called, ErasedNode, NodeFuture, NodeResult, Started, polled_by_engine};
 use crate::extract::Task;
 use crate::state::State;
 use crate::step::{IntoStep, Step, any_step};
-use crate::typed::state::HeldUpdate;
+use crate::typed::state::{HeldUpdate, UpdateSlot, other_type};
 
 /// A node of a state type, as the engine calls it.
 pub(crate) struct TypedNode<S: State>(Arc<dyn ErasedNode<S>>);
@@ -33,11 +33,22 @@ impl<S: State> TypedNode<S> {
 
 impl<S: State> AnyNode for TypedNode<S> {
     fn call(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
-        self.0.call_any(&task.of_state::<S>())
+        polled_by_engine(self.0.call(&task.of_state::<S>()))
     }
 
     fn start(&self, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
-        self.0.start(&task.of_state::<S>(), cx)
+        let mut call = match self.0.call(&task.of_state::<S>()) {
+            Ok(call) => call,
+            Err(refused) => return Started::Ended(Err(refused)),
+        };
+        match call.as_mut().poll_step(cx) {
+            Poll::Pending => Started::Pending(call),
+            Poll::Ready(Ok(Step::Update(update))) => {
+                call.as_mut().hold(update);
+                Started::Ended(Ok(Step::Update(AnyUpdate::held(call))))
+            }
+            Poll::Ready(other) => Started::Ended(other.map(any_step)),
+        }
     }
 
     fn state_type(&self) -> (TypeId, &'static str) {
@@ -64,55 +75,48 @@ impl Task<'_, AnyState> {
 }
 
 pin_project! {
-    /// The call of a user's function, as the engine polls it. If the function is ready at once, its update
-    /// stays in the box of the call, so that a task allocates once.
-    pub(crate) struct AnyCall<F, S: State> {
+    /// The call of a user's function. Its box holds the function's future, then its update.
+    #[project = FnCallParts]
+    pub(crate) enum FnCall<F, S: State> {
         // The box becomes an update, which is shared between threads; the future never is.
-        #[pin]
-        function: Option<SyncWrapper<F>>,
-        update: Option<S::Update>,
+        Function { #[pin] function: SyncWrapper<F> },
+        Ended { update: Option<S::Update> },
     }
 }
 
-impl<S, F> AnyCall<F, S>
+impl<S, F> FnCall<F, S>
 where
     S: State,
-    F: Future + Send + 'static,
-    F::Output: IntoStep<S>,
+    F: Future<Output: IntoStep<S>> + Send + 'static,
 {
-    pub(crate) fn of(function: F) -> Self {
-        AnyCall { function: Some(SyncWrapper::new(function)), update: None }
+    #[inline]
+    pub(crate) fn boxed(function: F) -> Call<S> {
+        Box::pin(FnCall::Function { function: SyncWrapper::new(function) })
     }
+}
 
-    /// Polls the function once.
-    pub(crate) fn start(function: F, cx: &mut Context<'_>) -> Started {
-        let mut call = Box::pin(Self::of(function));
-        let Poll::Ready(result) = call.as_mut().poll_step(cx) else { return Started::Pending(call) };
-        let mut parts = call.as_mut().project();
-        parts.function.set(None);
-        Started::Ended(match result {
-            Ok(Step::Update(update)) => {
-                *parts.update = Some(update);
-                Ok(Step::Update(AnyUpdate::held(call)))
-            }
-            other => other.map(any_step),
-        })
-    }
-
+impl<S, F> Called<S> for FnCall<F, S>
+where
+    S: State,
+    F: Future<Output: IntoStep<S>> + Send + 'static,
+{
     fn poll_step(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>> {
-        match self.project().function.as_pin_mut() {
-            Some(function) => function.get_pin_mut().poll(cx).map(IntoStep::into_step),
-            // It has ended; a future is not polled after its end.
-            None => Poll::Pending,
+        match self.project() {
+            FnCallParts::Function { function } => function.get_pin_mut().poll(cx).map(IntoStep::into_step),
+            // A future is not polled after its end.
+            FnCallParts::Ended { .. } => Poll::Pending,
         }
     }
+
+    fn hold(mut self: Pin<&mut Self>, update: S::Update) {
+        self.set(FnCall::Ended { update: Some(update) });
+    }
 }
 
-impl<S, F> Future for AnyCall<F, S>
+impl<S, F> Future for FnCall<F, S>
 where
     S: State,
-    F: Future + Send + 'static,
-    F::Output: IntoStep<S>,
+    F: Future<Output: IntoStep<S>> + Send + 'static,
 {
     type Output = NodeResult<AnyState>;
 
@@ -121,16 +125,18 @@ where
     }
 }
 
-impl<S: State, F: Send + 'static> HeldUpdate for AnyCall<F, S> {
-    fn copy(&self) -> Pin<Box<dyn HeldUpdate>> {
-        AnyUpdate::boxed(self.update.clone())
+impl<S: State, F: Send + 'static> HeldUpdate for FnCall<F, S> {
+    fn slot(&self) -> &dyn UpdateSlot {
+        match self {
+            FnCall::Ended { update } => update,
+            FnCall::Function { .. } => other_type(),
+        }
     }
 
-    fn seen(&self) -> &dyn Any {
-        &self.update
-    }
-
-    fn seen_mut(self: Pin<&mut Self>) -> &mut dyn Any {
-        self.project().update
+    fn slot_mut(self: Pin<&mut Self>) -> &mut dyn UpdateSlot {
+        match self.project() {
+            FnCallParts::Ended { update } => update,
+            FnCallParts::Function { .. } => other_type(),
+        }
     }
 }

@@ -106,11 +106,21 @@ impl Clone for AnyState {
 #[derive(Default)]
 pub(crate) struct AnyUpdate(Option<Pin<Box<dyn HeldUpdate>>>);
 
-/// A box with an `Option<S::Update>` in it, which is `None` once the update is taken.
-pub(super) trait HeldUpdate: Send + Sync {
+/// A box with an update in it.
+pub(crate) trait HeldUpdate: Send + Sync {
+    fn slot(&self) -> &dyn UpdateSlot;
+    fn slot_mut(self: Pin<&mut Self>) -> &mut dyn UpdateSlot;
+}
+
+/// An `Option<S::Update>`, which is `None` once the update is taken.
+pub(crate) trait UpdateSlot: Any {
     fn copy(&self) -> Pin<Box<dyn HeldUpdate>>;
-    fn seen(&self) -> &dyn Any;
-    fn seen_mut(self: Pin<&mut Self>) -> &mut dyn Any;
+}
+
+impl<U: Clone + Send + Sync + 'static> UpdateSlot for Option<U> {
+    fn copy(&self) -> Pin<Box<dyn HeldUpdate>> {
+        AnyUpdate::boxed(self.clone())
+    }
 }
 
 /// An update alone in its box.
@@ -120,17 +130,18 @@ struct Alone<U>(Option<U>);
 impl<U> Unpin for Alone<U> {}
 
 impl<U: Clone + Send + Sync + 'static> HeldUpdate for Alone<U> {
-    fn copy(&self) -> Pin<Box<dyn HeldUpdate>> {
-        AnyUpdate::boxed(self.0.clone())
-    }
-
-    fn seen(&self) -> &dyn Any {
+    fn slot(&self) -> &dyn UpdateSlot {
         &self.0
     }
 
-    fn seen_mut(self: Pin<&mut Self>) -> &mut dyn Any {
+    fn slot_mut(self: Pin<&mut Self>) -> &mut dyn UpdateSlot {
         &mut self.get_mut().0
     }
+}
+
+fn typed_slot<S: State>(held: Pin<&mut dyn HeldUpdate>) -> &mut Option<S::Update> {
+    let slot: &mut dyn Any = held.slot_mut();
+    slot.downcast_mut().unwrap_or_else(|| other_type())
 }
 
 impl AnyUpdate {
@@ -149,26 +160,25 @@ impl AnyUpdate {
 
     /// The update, unless it is an empty one that was never given a type.
     pub(crate) fn seen<S: State>(&self) -> Option<&S::Update> {
-        let seen: Option<&Option<S::Update>> = self.0.as_deref()?.seen().downcast_ref();
-        seen.unwrap_or_else(|| other_type()).as_ref()
+        let slot: &dyn Any = self.0.as_deref()?.slot();
+        let slot: Option<&Option<S::Update>> = slot.downcast_ref();
+        slot.unwrap_or_else(|| other_type()).as_ref()
     }
 
     pub(crate) fn get_mut<S: State>(&mut self) -> &mut S::Update {
         let held = self.0.get_or_insert_with(|| Self::boxed::<S::Update>(None));
-        let seen: Option<&mut Option<S::Update>> = held.as_mut().seen_mut().downcast_mut();
-        seen.unwrap_or_else(|| other_type()).get_or_insert_default()
+        typed_slot::<S>(held.as_mut()).get_or_insert_default()
     }
 
     pub(crate) fn into_update<S: State>(self) -> S::Update {
         let Some(mut held) = self.0 else { return S::Update::default() };
-        let seen: Option<&mut Option<S::Update>> = held.as_mut().seen_mut().downcast_mut();
-        seen.unwrap_or_else(|| other_type()).take().unwrap_or_default()
+        typed_slot::<S>(held.as_mut()).take().unwrap_or_default()
     }
 }
 
 impl Clone for AnyUpdate {
     fn clone(&self) -> Self {
-        AnyUpdate(self.0.as_deref().map(HeldUpdate::copy))
+        AnyUpdate(self.0.as_deref().map(|held| held.slot().copy()))
     }
 }
 

@@ -5,11 +5,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::state::{WorkflowState, WorkflowUpdate, WorkflowValue};
-use crate::erased::{ErasedNode, NodeFuture};
+use crate::erased::{Call, ErasedNode};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
-use crate::node::{Node, NodeSettings};
+use crate::node::{Node, NodeSettings, begin_call};
 use crate::step::Step;
+use crate::typed::FnCall;
 
 /// The functions that can be a [`Workflow`](super::Workflow): up to seven extractors, then the input. The
 /// parameter `M` only tells functions with different arguments apart.
@@ -68,26 +69,16 @@ macro_rules! workflow_functions {
             $($argument: FromTask<WorkflowState<I, O>> + 'static,)*
         {
             #[allow(non_snake_case)]
-            fn call(&self, task: &Task<'_, WorkflowState<I, O>>) -> NodeFuture<WorkflowState<I, O>> {
-                let control = &task.shared.control;
-                if control.in_use() && let Err(waits) = control.begin_call(task.request) {
-                    return Box::pin(std::future::ready(Err(waits.into())));
-                }
-                $(
-                    let $argument = match $argument::from_task(task) {
-                        Ok(argument) => argument,
-                        Err(error) => return Box::pin(std::future::ready(Err(error.into()))),
-                    };
-                )*
-                let Some(input) = task.state().input().cloned() else {
-                    return Box::pin(std::future::ready(Err(NoInput.into())));
-                };
+            fn call(&self, task: &Task<'_, WorkflowState<I, O>>) -> Result<Call<WorkflowState<I, O>>, BoxError> {
+                begin_call(task)?;
+                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                let input = task.state().input().cloned().ok_or(NoInput)?;
                 let ctx = task.ctx();
                 let work = (self.function)($($argument,)* input);
-                Box::pin(async move {
+                Ok(FnCall::boxed(async move {
                     let returned = work.await.map_err(Into::into)?;
-                    Ok(Step::Update(WorkflowUpdate::returned(returned, ctx.done_steps())))
-                })
+                    Ok::<_, BoxError>(Step::Update(WorkflowUpdate::returned(returned, ctx.done_steps())))
+                }))
             }
         }
     };

@@ -12,7 +12,7 @@ use crate::dependency::wiring::WiredNode;
 use crate::dependency::{Output, PassInput};
 use crate::engine::pass::{Pass, outputs, outputs_mut};
 use crate::engine::running_tasks::RunningTask;
-use crate::erased::NodeFuture;
+use crate::erased::{NodeFuture, polled_by_engine};
 use crate::error::{BoxError, Error};
 use crate::event::EventKind;
 use crate::extract::Task;
@@ -177,7 +177,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let traced = spans.is_some();
         let call = || {
             if entry.policies.is_none() && !traced && !task.shared.audience.messages {
-                return entry.call.call_any(&task);
+                return polled_by_engine(entry.call.call(&task));
             }
             let view = Arc::new(AnyState::new(Arc::clone(&view)));
             let Task { shared, request, input, failure, .. } = task;
