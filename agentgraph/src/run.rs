@@ -158,7 +158,8 @@ impl<S: State, O> RunBuilder<S, O> {
     ///     }
     /// }
     ///
-    /// # async fn answer(state: Snapshot<Triage>) -> TriageUpdate { Triage::update().answer(format!("{}!", state.question)) }
+    /// # async fn answer(state: Snapshot<Triage>) -> TriageUpdate { Triage::update().answer(format!("{}!",
+    /// state.question)) }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
     /// # let graph = StateGraph::new().node("answer", answer).edge(START, "answer").compile()?;
@@ -225,10 +226,11 @@ impl<S: State, O> RunBuilder<S, O> {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
-    /// let graph = StateGraph::new().node("pay", pay).edge(START, "pay").compile()?.checkpointer(MemorySaver::new());
-    /// graph.invoke(Order::update()).thread("t-1").context(User("Ada")).await?;
-    /// let order = graph.resume(true).thread("t-1").context(User("Grace")).finish().await?;
-    /// assert_eq!(order.paid_by, "Grace");
+    /// let graph = StateGraph::new().node("pay", pay).edge(START,
+    /// "pay").compile()?.checkpointer(MemorySaver::new());
+    /// graph.invoke(Order::update()).thread("t-1").context(User("Ada")).await?; let order =
+    /// graph.resume(true).thread("t-1").context(User("Grace")).finish().await?; assert_eq!(order.paid_by,
+    /// "Grace");
     /// # Ok(())
     /// # }
     /// ```
@@ -379,6 +381,29 @@ impl<S: State, O> RunBuilder<S, O> {
     /// ```
     pub fn from(self, checkpoint: CheckpointId) -> Self {
         self.change(|plan| plan.from = Some(checkpoint))
+    }
+
+    /// Begins an `invoke` on the initial state, on a new branch of the thread: as
+    /// [`from`](Self::from), with the place before the first run. Other calls are not changed by it.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Chat { #[reduce(append)] said: Vec<String> }
+    /// # async fn reply() {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let graph = StateGraph::<Chat>::new().node("reply", reply).edge(START, "reply").compile()?;
+    /// # let graph = graph.checkpointer(MemorySaver::new());
+    /// graph.invoke(Chat::update().said(["cofee?"])).thread("t-1").await?;
+    /// let chat = graph.invoke(Chat::update().said(["coffee?"])).thread("t-1").from_start().finish().await?;
+    /// assert_eq!(chat.said, ["coffee?"]);
+    /// assert_eq!(graph.branches("t-1").await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_start(self) -> Self {
+        self.change(|plan| plan.keeping.from_start = true)
     }
 
     /// Sets the views of the stream; updates and custom events by default. It always ends with
