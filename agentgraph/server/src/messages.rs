@@ -13,6 +13,8 @@
 
 mod blocks;
 mod chunks;
+#[cfg(test)]
+mod laws;
 mod read;
 
 pub(crate) use chunks::{Chunk, Chunks};
@@ -30,8 +32,7 @@ pub(crate) fn messages_to(message: &Message) -> Vec<Value> {
     if message.role != Role::User || results == 0 {
         return vec![one_to(message, &message.id, message.content.iter())];
     }
-    let rest: Vec<&Block> =
-        message.content.iter().filter(|block| block.as_tool_result().is_none()).collect();
+    let rest: Vec<&Block> = message.content.iter().filter(|block| block.as_tool_result().is_none()).collect();
     let is_alone = results == 1 && rest.is_empty();
     let mut shown = Vec::new();
     for (at, result) in message.results().enumerate() {
@@ -81,11 +82,8 @@ fn one_to<'a>(message: &MessageFields, id: &str, content: impl Iterator<Item = &
     let texts = content.clone().take_while(|block| block.as_tool_use().is_none()).count();
     let is_plain = content.clone().skip(texts).all(is_plain_call)
         && content.clone().take(texts).all(|block| block.as_tool_use().is_none());
-    shown["content"] = if is_plain {
-        content_to(content.take(texts))
-    } else {
-        content.map(block_to).collect()
-    };
+    shown["content"] =
+        if is_plain { content_to(content.take(texts)) } else { content.map(block_to).collect() };
     shown
 }
 
@@ -141,7 +139,8 @@ fn base_of(id: &str) -> Option<&str> {
 /// Fields of a block or message that have no name on our side.
 fn extra_from(fields: &Map<String, Value>, known: &[&str]) -> Extra {
     let mut extra = Extra::new();
-    for (name, value) in fields.iter().filter(|(name, value)| !known.contains(&&***name) && !value.is_null()) {
+    for (name, value) in fields.iter().filter(|(name, value)| !known.contains(&&***name) && !value.is_null())
+    {
         extra.insert(name.clone(), value.clone());
     }
     extra

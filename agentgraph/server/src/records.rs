@@ -133,7 +133,8 @@ impl Query {
     }
 
     fn selects(&self, record: &Record) -> bool {
-        let is = |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
+        let is =
+            |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
         record.kind == self.kind
             && is(&self.parent, &record.parent)
             && is(&self.status, &record.status)

@@ -68,7 +68,8 @@ async fn check_key(State(keys): State<Arc<Keys>>, request: Request, next: Next) 
     if shows_key(request.headers(), &keys) {
         return next.run(request).await;
     }
-    ApiError::new(StatusCode::UNAUTHORIZED, "a key is missing or wrong: send it as a bearer token").into_response()
+    ApiError::new(StatusCode::UNAUTHORIZED, "a key is missing or wrong: send it as a bearer token")
+        .into_response()
 }
 
 fn shows_key(headers: &HeaderMap, keys: &Keys) -> bool {

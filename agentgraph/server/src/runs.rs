@@ -44,7 +44,8 @@ impl App {
         let id = ids::new_id();
         let live = LiveRun::new(&id, &thread.id);
         let Some(must_drive) = self.live.join(&live, request.strategy) else {
-            let detail = "Thread is already running a task. Wait for it, or choose another multitask strategy.";
+            let detail =
+                "Thread is already running a task. Wait for it, or choose another multitask strategy.";
             return Err(ApiError::conflict(detail));
         };
         if must_drive {
@@ -145,7 +146,11 @@ impl App {
     }
 
     /// The frames of a run after a number, from its log: for a run that this process no longer has in memory.
-    pub(crate) async fn stored_frames(&self, run: &str, after: Option<u64>) -> Result<Vec<Frame>, RecordError> {
+    pub(crate) async fn stored_frames(
+        &self,
+        run: &str,
+        after: Option<u64>,
+    ) -> Result<Vec<Frame>, RecordError> {
         let entries = self.records.read(run, after).await?;
         let frame = |LogEntry { seq, text }: LogEntry| {
             let (event, data) = text.split_once('\n').unwrap_or(("message", &text));
@@ -159,7 +164,9 @@ impl App {
         self.live.drain.cancel();
         self.live.tasks.close();
         if tokio::time::timeout(limit, self.live.tasks.wait()).await.is_err() {
-            tracing::warn!("runs did not end their superstep in time; they go on from their last stored task");
+            tracing::warn!(
+                "runs did not end their superstep in time; they go on from their last stored task"
+            );
         }
     }
 }

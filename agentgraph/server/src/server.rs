@@ -90,16 +90,29 @@ impl Server {
     }
 
     /// Serves a graph under a name, with the JSON schema of its state.
-    pub fn graph<S: StoredState + JsonSchema>(self, name: impl Into<String>, graph: CompiledGraph<S>) -> Self {
+    pub fn graph<S: StoredState + JsonSchema>(
+        self,
+        name: impl Into<String>,
+        graph: CompiledGraph<S>,
+    ) -> Self {
         self.attach(name.into(), graph, Some(schemars::schema_for!(S).to_value()))
     }
 
     /// Serves a graph whose state has no JSON schema: clients cannot ask for it.
-    pub fn graph_without_schema<S: StoredState>(self, name: impl Into<String>, graph: CompiledGraph<S>) -> Self {
+    pub fn graph_without_schema<S: StoredState>(
+        self,
+        name: impl Into<String>,
+        graph: CompiledGraph<S>,
+    ) -> Self {
         self.attach(name.into(), graph, None)
     }
 
-    fn attach<S: StoredState>(mut self, name: String, graph: CompiledGraph<S>, schema: Option<Value>) -> Self {
+    fn attach<S: StoredState>(
+        mut self,
+        name: String,
+        graph: CompiledGraph<S>,
+        schema: Option<Value>,
+    ) -> Self {
         let attach = move |saver: Saver| {
             let graph = match saver {
                 _ if graph.keeps_threads() => graph,

@@ -120,7 +120,8 @@ impl StateForm<'_> {
         let parent = shown.parent.map(|parent| checkpoint_json(thread, parent));
         let run = self.runs.get(&moment.run.to_string()).or(self.active.as_ref());
         let interrupts = tasks.as_array().into_iter().flatten();
-        let interrupts = interrupts.flat_map(|task| task["interrupts"].as_array().cloned().unwrap_or_default());
+        let interrupts =
+            interrupts.flat_map(|task| task["interrupts"].as_array().cloned().unwrap_or_default());
         json!({
             "values": renamed(values.clone(), self.thread),
             "next": next,
@@ -151,12 +152,12 @@ impl StateForm<'_> {
                 .into_iter()
                 .partition(|one| asked.is_some() && root_node(one) == node && task_of(one) == asked);
             left = others;
-            let child = moment.children.iter().find(|child| {
-                !child.namespace.contains('|') && child.node == *node
-            });
+            let child =
+                moment.children.iter().find(|child| !child.namespace.contains('|') && child.node == *node);
             let called = child.and_then(|child| child.namespace.split_once(':'));
             let id = asked.or_else(|| called.map(|(_, task)| ids::dashed(task)));
-            let id = id.unwrap_or_else(|| ids::derived(&format!("{}:{}:{node}:{at}", self.thread.id, moment.id)));
+            let id =
+                id.unwrap_or_else(|| ids::derived(&format!("{}:{}:{node}:{at}", self.thread.id, moment.id)));
             let failure = moment.failures.iter().find(|(failed, _)| failed == node);
             let inside = child.map(|child| {
                 json!({ "thread_id": self.thread.id, "checkpoint_ns": ids::wire_namespace(&child.namespace) })

@@ -20,14 +20,16 @@ pub(super) fn update_of<S: StoredState>(schema: &S::Schema, input: &Value) -> Re
     }
     if writes.is_empty() && !fields.is_empty() {
         let known: Vec<&str> = S::channels(schema).iter().map(|channel| &*channel.name).collect();
-        let problem = format!("no field of the input is a channel of the state, which has {}", known.join(", "));
+        let problem =
+            format!("no field of the input is a channel of the state, which has {}", known.join(", "));
         return Err(Error::new(Code::UnknownChannel, problem));
     }
     decode::<S>(schema, &writes)
 }
 
 fn decode<S: StoredState>(schema: &S::Schema, writes: &Map<String, Value>) -> Result<S::Update, Error> {
-    let bytes = rmp_serde::to_vec_named(writes).map_err(|error| Error::new(Code::BadInput, error.to_string()))?;
+    let bytes =
+        rmp_serde::to_vec_named(writes).map_err(|error| Error::new(Code::BadInput, error.to_string()))?;
     Ok(S::decode_update(schema, &bytes)?)
 }
 
@@ -37,7 +39,11 @@ fn write_of<S: StoredState>(schema: &S::Schema, name: &str, value: &Value) -> Re
         let readings = readings(value).into_iter().map(|reading| json!({ "Overwrite": reading }));
         return first_that_fits::<S>(schema, name, readings);
     }
-    first_that_fits::<S>(schema, name, readings(value).into_iter().map(|reading| json!({ "Reduce": reading })))
+    first_that_fits::<S>(
+        schema,
+        name,
+        readings(value).into_iter().map(|reading| json!({ "Reduce": reading })),
+    )
 }
 
 fn first_that_fits<S: StoredState>(

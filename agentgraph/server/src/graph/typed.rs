@@ -61,7 +61,8 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
         nodes.extend(topology.nodes.iter().map(|node| runnable(&node.name)));
         nodes.push(json!({ "id": "__end__" }));
         let edges = topology.edges.iter().filter_map(|edge| {
-            let mut drawn = json!({ "source": wire_name(&edge.from), "target": wire_name(edge.to.as_ref()?) });
+            let mut drawn =
+                json!({ "source": wire_name(&edge.from), "target": wire_name(edge.to.as_ref()?) });
             if !matches!(edge.kind, EdgeKind::Edge | EdgeKind::Join | EdgeKind::Order) {
                 drawn["conditional"] = true.into();
             }

@@ -160,8 +160,7 @@ fn media_from(block: &Value, fields: &Map<String, Value>) -> Option<Media> {
         (_, _, _, Some(id)) => Media::file(id),
         _ => return None,
     };
-    let known =
-        ["type", "source_type", "mime_type", "mimeType", "data", "base64", "url", "id", "file_id"];
+    let known = ["type", "source_type", "mime_type", "mimeType", "data", "base64", "url", "id", "file_id"];
     media.extra = extra_from(fields, &known);
     Some(media)
 }

@@ -107,7 +107,8 @@ async fn pages(records: &dyn Records, broken: &mut Broken) -> Result<(), RecordE
     broken.unless(records.page(&of_ada).await?.len() == 2, "metadata select");
     broken.unless(records.count(&of_ada).await? == 4, "a count is of all pages");
     let hostile = Map::from_iter([("'; DROP TABLE x; --".to_owned(), json!("\" OR 1=1"))]);
-    broken.unless(records.count(&Query { metadata: hostile, ..all.clone() }).await? == 0, "names are no code");
+    broken
+        .unless(records.count(&Query { metadata: hostile, ..all.clone() }).await? == 0, "names are no code");
     let ids = Some(vec!["id-3".to_owned(), "unknown".to_owned()]);
     broken.unless(records.count(&Query { ids, ..all.clone() }).await? == 1, "ids select");
     let busy = Query { status: Some("busy".to_owned()), ..all };

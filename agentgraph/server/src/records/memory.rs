@@ -69,9 +69,8 @@ impl Records for MemoryRecords {
         let kept = self.kept();
         let mut found: Vec<&Record> = kept.records.values().filter(|record| query.selects(record)).collect();
         found.sort_by(|one, other| query.compare(one, other));
-        let is_after = |record: &&Record| {
-            query.after.as_ref().is_none_or(|after| query.compare(record, after).is_gt())
-        };
+        let is_after =
+            |record: &&Record| query.after.as_ref().is_none_or(|after| query.compare(record, after).is_gt());
         let page = found.into_iter().filter(is_after).skip(query.offset).take(query.limit);
         Ok(page.cloned().collect())
     }

@@ -99,8 +99,9 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         created: row.get(4)?,
         updated: row.get(5)?,
         version: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0),
-        data: serde_json::from_str(&data)
-            .map_err(|error| rusqlite::Error::FromSqlConversionFailure(7, rusqlite::types::Type::Text, error.into()))?,
+        data: serde_json::from_str(&data).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(7, rusqlite::types::Type::Text, error.into())
+        })?,
     })
 }
 
@@ -238,8 +239,13 @@ impl Records for SqliteRecords {
         self.on(move |connection| {
             let transaction = connection.transaction()?;
             for entry in entries {
-                let statement = "INSERT INTO server_logs (log, seq, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
-                transaction.prepare_cached(statement)?.execute(params![log, signed(entry.seq), entry.text])?;
+                let statement =
+                    "INSERT INTO server_logs (log, seq, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+                transaction.prepare_cached(statement)?.execute(params![
+                    log,
+                    signed(entry.seq),
+                    entry.text
+                ])?;
             }
             transaction.commit()
         })
@@ -261,6 +267,9 @@ impl Records for SqliteRecords {
 
     async fn forget(&self, log: &str) -> Result<(), RecordError> {
         let log = log.to_owned();
-        self.on(move |connection| connection.execute("DELETE FROM server_logs WHERE log = ?", [log]).map(drop)).await
+        self.on(move |connection| {
+            connection.execute("DELETE FROM server_logs WHERE log = ?", [log]).map(drop)
+        })
+        .await
     }
 }

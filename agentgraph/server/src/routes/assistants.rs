@@ -76,7 +76,8 @@ async fn found(app: &App, body: &Value) -> Result<Vec<Record>, ApiError> {
     found.retain(|one| app.graphs.contains_key(&one.parent));
     if let Some(name) = text(body, "name")? {
         let name = name.to_lowercase();
-        let is_called = |one: &Record| one.data["name"].as_str().unwrap_or_default().to_lowercase().contains(&name);
+        let is_called =
+            |one: &Record| one.data["name"].as_str().unwrap_or_default().to_lowercase().contains(&name);
         found.retain(is_called);
     }
     Ok(found)
@@ -150,7 +151,8 @@ async fn versions(State(app): Shared, Path(id): Path<String>, Body(body): Body) 
     let (offset, limit) = page_of(&body)?;
     let wanted = optional_object(&body, "metadata")?;
     let versions = found.data["versions"].as_array().cloned().unwrap_or_default();
-    let has = |version: &Value| crate::records::contains(&version["metadata"], &Value::Object(wanted.clone()));
+    let has =
+        |version: &Value| crate::records::contains(&version["metadata"], &Value::Object(wanted.clone()));
     let shown = versions.iter().rev().filter(|version| has(version)).skip(offset).take(limit);
     Ok(Json(shown.map(|version| assistant_json(&found, Some(version))).collect::<Value>()).into_response())
 }

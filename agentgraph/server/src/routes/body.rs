@@ -64,7 +64,11 @@ impl Fields {
     /// All values of a name, and the parts of those that are lists with commas.
     pub(super) fn all(&self, name: &str) -> Vec<String> {
         let of_name = self.0.iter().filter(|(known, _)| known.trim_end_matches("[]") == name);
-        of_name.flat_map(|(_, value)| value.split(',')).filter(|one| !one.is_empty()).map(str::to_owned).collect()
+        of_name
+            .flat_map(|(_, value)| value.split(','))
+            .filter(|one| !one.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {
@@ -74,9 +78,9 @@ impl Fields {
     pub(super) fn number(&self, name: &str, otherwise: usize) -> Result<usize, ApiError> {
         match self.get(name) {
             None => Ok(otherwise),
-            Some(text) => {
-                text.parse().map_err(|_| ApiError::invalid(format!("{name} must be an integer of at least 0")))
-            }
+            Some(text) => text
+                .parse()
+                .map_err(|_| ApiError::invalid(format!("{name} must be an integer of at least 0"))),
         }
     }
 }

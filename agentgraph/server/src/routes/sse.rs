@@ -114,7 +114,10 @@ pub(super) fn thread_stream(app: Arc<App>, thread: String, after: Option<String>
         runs.push_front(ended);
     }
     let reader = ThreadReader { app, thread, runs, started, at: 0, after };
-    response(stream::unfold(reader, |mut reader| async move { reader.next().await.map(|bytes| (bytes, reader)) }))
+    response(stream::unfold(
+        reader,
+        |mut reader| async move { reader.next().await.map(|bytes| (bytes, reader)) },
+    ))
 }
 
 impl ThreadReader {

@@ -159,7 +159,11 @@ async fn listed(
         {
             if is_whole && from.is_none() && read == 0 {
                 // The history has no open work; the head has.
-                moment = graph.state(&thread.id, None).await?.filter(|head| head.id == moment.id).unwrap_or(moment);
+                moment = graph
+                    .state(&thread.id, None)
+                    .await?
+                    .filter(|head| head.id == moment.id)
+                    .unwrap_or(moment);
             }
             read += 1;
             let state = form.state(&moment);
@@ -206,4 +210,3 @@ fn selected(state: Value, select: &[String]) -> Value {
     }
     Value::Object(shown)
 }
-

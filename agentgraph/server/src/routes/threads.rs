@@ -106,7 +106,8 @@ async fn one(State(app): Shared, Path(id): Path<String>) -> Reply {
 async fn change(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     let thread = app.thread(&id).await?;
     let metadata = optional_object(&body, "metadata")?;
-    let changed = app.change(Kind::Thread, &thread.id, |thread| merge(&mut thread.data["metadata"], &metadata));
+    let changed =
+        app.change(Kind::Thread, &thread.id, |thread| merge(&mut thread.data["metadata"], &metadata));
     let changed = changed.await?.ok_or_else(|| ApiError::unknown("Thread", &id))?;
     Ok(Json(app.thread_json(&changed, &[]).await?).into_response())
 }
@@ -145,7 +146,12 @@ async fn copy(State(app): Shared, Path(id): Path<String>) -> Reply {
 }
 
 /// The events of all runs of a thread, as they come. It stays open between them.
-async fn stream(State(app): Shared, Path(id): Path<String>, headers: axum::http::HeaderMap, _: Fields) -> Reply {
+async fn stream(
+    State(app): Shared,
+    Path(id): Path<String>,
+    headers: axum::http::HeaderMap,
+    _: Fields,
+) -> Reply {
     let thread = app.thread(&id).await?;
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     Ok(thread_stream(app, thread.id, after))

@@ -40,7 +40,8 @@ impl App {
         let thread = self.records.get(Kind::Thread, &live.thread).await?;
         let graph = run.data["graph_id"].as_str().and_then(|name| self.graphs.get(name));
         let (Some(thread), Some(graph)) = (thread, graph.cloned()) else {
-            let gone = json!({ "error": "GraphGone", "message": "the thread or the graph of the run is gone" });
+            let gone =
+                json!({ "error": "GraphGone", "message": "the thread or the graph of the run is gone" });
             self.set_status(&live.id, "error", &gone).await?;
             live.end(json!({ "__error__": gone }));
             return Ok(());
@@ -86,7 +87,11 @@ impl Drive<'_> {
             Err(error) => return self.ended(End::Failed(Failed::of(&error)), None).await,
         };
         let end = if !self.waited().await {
-            End::Stopped(if self.live.cancel.is_cancelled() { StopReason::Cancelled } else { StopReason::Drained })
+            End::Stopped(if self.live.cancel.is_cancelled() {
+                StopReason::Cancelled
+            } else {
+                StopReason::Drained
+            })
         } else {
             if is_new {
                 self.begin(head.as_ref()).await?;
@@ -125,7 +130,9 @@ impl Drive<'_> {
         if let Some(changed) = self.app.change(Kind::Run, &self.run.id, change).await? {
             self.run = changed;
         }
-        self.app.change(Kind::Thread, &self.thread.id, |thread| "busy".clone_into(&mut thread.status)).await?;
+        self.app
+            .change(Kind::Thread, &self.thread.id, |thread| "busy".clone_into(&mut thread.status))
+            .await?;
         Ok(())
     }
 
@@ -161,7 +168,8 @@ impl Drive<'_> {
             Err(end) => return Ok(end),
         };
         let limit = recursion_limit(&kwargs).ok().flatten();
-        let stops = Stops { before: texts(&kwargs["interrupt_before"]), after: texts(&kwargs["interrupt_after"]) };
+        let stops =
+            Stops { before: texts(&kwargs["interrupt_before"]), after: texts(&kwargs["interrupt_after"]) };
         if stops.before.is_empty() && stops.after.is_empty() {
             return self.call(start, from, limit).await;
         }
@@ -237,7 +245,9 @@ impl Drive<'_> {
         }
         // The head is where a run goes on anyway. Only an older place is a fork.
         let from = match place {
-            Some(place) if !place.is_before_input && head.is_some_and(|head| head.id == place.id) => Begin::Head,
+            Some(place) if !place.is_before_input && head.is_some_and(|head| head.id == place.id) => {
+                Begin::Head
+            }
             Some(place) if place.is_before_input => self.before(place).await?,
             Some(place) => Begin::At(place.id),
             None => Begin::Head,
@@ -253,7 +263,9 @@ impl Drive<'_> {
             return Ok(Plan::Call(Start::Proceed, Begin::At(place.id)));
         }
         match (head, from) {
-            (Some(head), Begin::Head) if !asked(head).is_empty() || head.finished => Ok(Plan::Nothing(standing(head))),
+            (Some(head), Begin::Head) if !asked(head).is_empty() || head.finished => {
+                Ok(Plan::Nothing(standing(head)))
+            }
             (None, Begin::Head) => Ok(Plan::Call(Start::Input(json!({})), Begin::Head)),
             (_, from) => Ok(Plan::Call(Start::Proceed, from)),
         }
@@ -267,7 +279,8 @@ impl Drive<'_> {
 
     /// The place just before an input: the checkpoint before it, or the begin of the thread.
     async fn before(&self, place: WirePlace) -> Result<Begin, Failed> {
-        let found = self.graph.state(&self.thread.id, Some(place.id)).await.map_err(|error| Failed::of(&error))?;
+        let found =
+            self.graph.state(&self.thread.id, Some(place.id)).await.map_err(|error| Failed::of(&error))?;
         let message = "the checkpoint is unknown: the history lists those there are".to_owned();
         let found = found.ok_or(Failed { name: "UnknownCheckpoint".to_owned(), message })?;
         Ok(found.parent.map_or(Begin::Start, Begin::At))
@@ -292,7 +305,11 @@ impl Drive<'_> {
         };
         if resume.is_null() {
             let goes_on = asked(&now).is_empty() && !now.finished;
-            return Ok(if goes_on { Plan::Call(Start::Proceed, from) } else { Plan::Nothing(standing(&now)) });
+            return Ok(if goes_on {
+                Plan::Call(Start::Proceed, from)
+            } else {
+                Plan::Nothing(standing(&now))
+            });
         }
         let Some(answers) = answers else { return Ok(Plan::Call(Start::Resume(resume.clone()), from)) };
         // An edit gives the questions new ids, in the same order.

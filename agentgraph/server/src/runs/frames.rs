@@ -244,8 +244,13 @@ impl Frames {
         let begins = event["source"] == "input";
         let mut frames = Vec::new();
         if begins {
-            let shown =
-                self.checkpoint_form(WirePlace::before(id), "input", self.step - 1, json!(["__start__"]), json!({}));
+            let shown = self.checkpoint_form(
+                WirePlace::before(id),
+                "input",
+                self.step - 1,
+                json!(["__start__"]),
+                json!({}),
+            );
             frames = self.trace("checkpoints", "checkpoint", namespace, shown);
         }
         let source = if begins { "loop" } else { event["source"].as_str().unwrap_or("loop") };
@@ -255,7 +260,14 @@ impl Frames {
         frames
     }
 
-    fn checkpoint_form(&self, place: WirePlace, source: &str, step: i64, next: Value, values: Value) -> Value {
+    fn checkpoint_form(
+        &self,
+        place: WirePlace,
+        source: &str,
+        step: i64,
+        next: Value,
+        values: Value,
+    ) -> Value {
         let checkpoint = checkpoint_json(&self.thread, place);
         let tasks = next.as_array().into_iter().flatten().map(|node| {
             let id = ids::derived(&format!("{}:{}:{node}", self.thread, place.id));
@@ -308,7 +320,8 @@ fn note_messages(values: &Value, seen: &mut HashSet<String>) {
 /// The messages in the channels of a state or an update.
 fn each_message(channels: &Value, visit: &mut impl FnMut(&Value, &str)) {
     let is_message = |value: &Value| {
-        matches!(value["type"].as_str(), Some("human" | "ai" | "system" | "tool")) && value.get("content").is_some()
+        matches!(value["type"].as_str(), Some("human" | "ai" | "system" | "tool"))
+            && value.get("content").is_some()
     };
     for channel in channels.as_object().into_iter().flat_map(Map::values) {
         let items = match channel {

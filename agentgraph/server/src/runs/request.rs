@@ -25,14 +25,25 @@ pub(crate) struct RunRequest {
 }
 
 const MODES: [&str; 12] = [
-    "values", "updates", "messages", "messages-tuple", "custom", "tasks", "checkpoints", "debug", "tools",
-    "lifecycle", "heartbeat", "metadata",
+    "values",
+    "updates",
+    "messages",
+    "messages-tuple",
+    "custom",
+    "tasks",
+    "checkpoints",
+    "debug",
+    "tools",
+    "lifecycle",
+    "heartbeat",
+    "metadata",
 ];
 
 impl RunRequest {
     pub(crate) async fn read(app: &App, body: &Value) -> Result<Self, ApiError> {
         let name = body["assistant_id"].as_str();
-        let name = name.ok_or_else(|| ApiError::invalid("assistant_id is missing: it names a graph or an assistant"))?;
+        let name = name
+            .ok_or_else(|| ApiError::invalid("assistant_id is missing: it names a graph or an assistant"))?;
         let assistant = app.assistant_of_run(name).await?;
         let strategy_name = choice(body, &["multitask_strategy", "multitaskStrategy"], "enqueue")?;
         let strategy = Strategy::of(&strategy_name).ok_or_else(|| {
@@ -120,7 +131,8 @@ fn command(command: &Value) -> Result<Value, ApiError> {
         Value::Null => Ok(Value::Null),
         Value::Object(fields) => {
             if fields.get("goto").is_some_and(|goto| !goto.is_null()) {
-                let detail = "command.goto is not served: change the state as a node with POST /threads/{id}/state";
+                let detail =
+                    "command.goto is not served: change the state as a node with POST /threads/{id}/state";
                 return Err(ApiError::invalid(detail));
             }
             Ok(command.clone())

@@ -27,8 +27,7 @@ async fn first(ctx: Ctx, steps: Snapshot<Steps>) -> Result<StepsUpdate> {
         tokio::time::sleep(Duration::from_millis(steps.wait_ms)).await;
     }
     if !steps.fails.is_empty() {
-        return Err(agentgraph::Error::new(agentgraph::Code::NodeFailed, "it failed")
-            .with_source(NamedError::new(&steps.fails, "boom!")));
+        return Err(NamedError::new(&steps.fails, "boom!").into());
     }
     Ok(Steps::update().seen([format!("first {}", steps.text)]))
 }
@@ -200,7 +199,8 @@ pub(crate) struct Event {
 pub(crate) fn events_of(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     for block in text.split("\r\n\r\n").filter(|block| !block.is_empty() && !block.starts_with(':')) {
-        let field = |name: &str| block.split("\r\n").find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+        let field =
+            |name: &str| block.split("\r\n").find_map(|line| line.strip_prefix(name)).map(str::to_owned);
         events.push(Event {
             name: field("event: ").unwrap_or_else(|| panic!("{text:?}")),
             data: serde_json::from_str(&field("data: ").unwrap()).unwrap(),

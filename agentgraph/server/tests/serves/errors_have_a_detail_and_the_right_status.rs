@@ -101,7 +101,8 @@ async fn browsers_may_call_and_read_the_headers_they_need() {
     assert_eq!(allowed.headers()["access-control-allow-origin"], "https://studio.example");
     assert_eq!(allowed.headers()["access-control-allow-headers"], "x-api-key,content-type");
     assert_eq!(allowed.headers()["access-control-allow-private-network"], "true");
-    let answer = server.request(Method::GET, "/ok").header("origin", "https://page.example").send().await.unwrap();
+    let answer =
+        server.request(Method::GET, "/ok").header("origin", "https://page.example").send().await.unwrap();
     let exposed = answer.headers()["access-control-expose-headers"].to_str().unwrap();
     assert_eq!(exposed, "content-location,location,x-pagination-total,x-pagination-next");
 }

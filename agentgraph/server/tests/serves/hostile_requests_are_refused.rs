@@ -31,7 +31,9 @@ async fn ids_and_filters_are_data_and_no_code() {
     let server = Served::new().await;
     server.thread().await;
     for id in ["..%2F..%2Fetc", "%00", "'%20OR%201=1", "%F0%9F%A6%80", "%FF%FE", "a%0D%0Ab"] {
-        for path in [format!("/threads/{id}"), format!("/threads/{id}/state/{id}"), format!("/runs/{id}/stream")] {
+        for path in
+            [format!("/threads/{id}"), format!("/threads/{id}/state/{id}"), format!("/runs/{id}/stream")]
+        {
             let (status, _) = server.send(Method::GET, &path, None).await;
             assert!(status.is_client_error(), "{path}: {status}");
         }
@@ -61,7 +63,8 @@ async fn a_reader_that_never_reads_holds_up_nobody() {
         "config": { "recursion_limit": 300 },
     });
     // The values grow with each step: in all more than what sockets hold.
-    let unread = server.request(Method::POST, &format!("/threads/{thread}/runs/stream")).json(&body).send().await;
+    let unread =
+        server.request(Method::POST, &format!("/threads/{thread}/runs/stream")).json(&body).send().await;
     let unread = unread.unwrap();
     let run = unread.headers()["content-location"].to_str().unwrap().to_owned();
     let ended = server.get(&format!("{run}/join")).await;

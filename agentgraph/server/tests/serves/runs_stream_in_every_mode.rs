@@ -24,8 +24,7 @@ async fn updates_come_before_values_and_custom_events_as_they_are_sent() {
         "assistant_id": "steps", "input": { "text": "a" }, "stream_mode": ["values", "updates", "custom"],
     });
     let events = server.stream("/runs/stream", &body).await;
-    let expected =
-        ["metadata", "values", "custom", "updates", "values", "updates", "values", "end"];
+    let expected = ["metadata", "values", "custom", "updates", "values", "updates", "values", "end"];
     assert_eq!(names(&events), expected);
     assert_eq!(events[3].data, json!({ "first": { "seen": ["first a"] } }));
     assert_eq!(events[2].data, json!({ "at": "first" }));
@@ -38,7 +37,14 @@ async fn debug_has_the_checkpoints_and_tasks_in_langgraphs_order() {
     let events = server.stream("/runs/stream", &body).await;
     let kinds: Vec<&str> = events.iter().filter_map(|event| event.data["type"].as_str()).collect();
     let expected = [
-        "checkpoint", "checkpoint", "task", "task_result", "checkpoint", "task", "task_result", "checkpoint",
+        "checkpoint",
+        "checkpoint",
+        "task",
+        "task_result",
+        "checkpoint",
+        "task",
+        "task_result",
+        "checkpoint",
     ];
     assert_eq!(kinds, expected);
     let steps: Vec<i64> = events.iter().filter_map(|event| event.data["step"].as_i64()).collect();
@@ -74,9 +80,14 @@ async fn events_of_subgraphs_name_their_place() {
         "command": { "resume": null },
     });
     let thread = server.thread().await;
-    server.stream(&format!("/threads/{thread}/runs/stream"), &json!({
-        "assistant_id": "nested", "input": {}, "stream_mode": "updates", "stream_subgraphs": true,
-    })).await;
+    server
+        .stream(
+            &format!("/threads/{thread}/runs/stream"),
+            &json!({
+                "assistant_id": "nested", "input": {}, "stream_mode": "updates", "stream_subgraphs": true,
+            }),
+        )
+        .await;
     let _ = body;
     let resumed = json!({
         "assistant_id": "nested", "command": { "resume": "yes" }, "stream_mode": "updates", "stream_subgraphs": true,

@@ -22,12 +22,15 @@ async fn a_run_of_two_nodes_has_four_checkpoints() {
         .iter()
         .map(|state| (&state["metadata"]["step"], &state["metadata"]["source"], &state["next"]))
         .collect();
-    assert_eq!(shown, [
-        (&json!(2), &json!("loop"), &json!([])),
-        (&json!(1), &json!("loop"), &json!(["second"])),
-        (&json!(0), &json!("loop"), &json!(["first"])),
-        (&json!(-1), &json!("input"), &json!(["__start__"])),
-    ]);
+    assert_eq!(
+        shown,
+        [
+            (&json!(2), &json!("loop"), &json!([])),
+            (&json!(1), &json!("loop"), &json!(["second"])),
+            (&json!(0), &json!("loop"), &json!(["first"])),
+            (&json!(-1), &json!("input"), &json!(["__start__"])),
+        ]
+    );
     for (state, parent) in history.iter().zip(&history[1..]) {
         assert_eq!(state["parent_checkpoint"], parent["checkpoint"]);
     }
@@ -39,8 +42,10 @@ async fn a_run_of_two_nodes_has_four_checkpoints() {
         let id = state["checkpoint_id"].as_str().unwrap();
         let again = server.get(&format!("/threads/{thread}/state/{id}")).await;
         assert_eq!((&again["values"], &again["next"]), (&state["values"], &state["next"]));
-        for before in [json!(id), state["checkpoint"].clone(), json!({ "configurable": state["checkpoint"] })] {
-            let earlier = server.post(&format!("/threads/{thread}/history"), &json!({ "before": before })).await;
+        for before in [json!(id), state["checkpoint"].clone(), json!({ "configurable": state["checkpoint"] })]
+        {
+            let earlier =
+                server.post(&format!("/threads/{thread}/history"), &json!({ "before": before })).await;
             assert_eq!(earlier.as_array().unwrap().len(), history.len() - at - 1);
         }
     }
@@ -54,7 +59,10 @@ async fn a_thread_without_runs_is_empty() {
     let server = Served::new().await;
     let thread = server.thread().await;
     let state = server.get(&format!("/threads/{thread}/state")).await;
-    assert_eq!((&state["values"], &state["next"], &state["checkpoint"]), (&json!({}), &json!([]), &json!(null)));
+    assert_eq!(
+        (&state["values"], &state["next"], &state["checkpoint"]),
+        (&json!({}), &json!([]), &json!(null))
+    );
     assert_eq!(server.get(&format!("/threads/{thread}")).await["values"], json!(null));
 }
 
@@ -75,7 +83,8 @@ async fn an_older_checkpoint_is_a_fork_and_the_head_is_none() {
     let thread = ran(&server).await;
     let wait = format!("/threads/{thread}/runs/wait");
     let history = server.post(&format!("/threads/{thread}/history"), &json!({})).await;
-    let replay = json!({ "assistant_id": "steps", "input": null, "checkpoint_id": history[1]["checkpoint_id"] });
+    let replay =
+        json!({ "assistant_id": "steps", "input": null, "checkpoint_id": history[1]["checkpoint_id"] });
     assert_eq!(server.post(&wait, &replay).await["seen"], json!(["first a", "second"]));
     let head = server.get(&format!("/threads/{thread}/state")).await;
     let body = json!({ "assistant_id": "steps", "input": { "text": "c" }, "checkpoint": head["checkpoint"] });
@@ -110,7 +119,9 @@ async fn a_question_is_answered_plainly_and_by_its_id() {
 async fn a_question_inside_a_subgraph_is_a_task_of_its_node() {
     let server = Served::new().await;
     let thread = server.thread().await;
-    server.post(&format!("/threads/{thread}/runs/wait"), &json!({ "assistant_id": "nested", "input": {} })).await;
+    server
+        .post(&format!("/threads/{thread}/runs/wait"), &json!({ "assistant_id": "nested", "input": {} }))
+        .await;
     let state = server.get(&format!("/threads/{thread}/state?subgraphs=true")).await;
     let task = &state["tasks"][0];
     assert_eq!((&task["name"], &task["state"]["next"]), (&json!("child"), &json!(["ask"])));

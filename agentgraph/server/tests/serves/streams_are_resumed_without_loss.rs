@@ -51,7 +51,8 @@ async fn a_run_in_the_background_is_joined_from_its_start() {
 async fn a_thread_is_followed_over_several_runs() {
     let server = Served::new().await;
     let thread = server.thread().await;
-    let mut followed = server.request(Method::GET, &format!("/threads/{thread}/stream")).send().await.unwrap();
+    let mut followed =
+        server.request(Method::GET, &format!("/threads/{thread}/stream")).send().await.unwrap();
     let mut last = String::new();
     for run in 0..2 {
         let body = json!({ "assistant_id": "steps", "input": { "text": "a" } });
@@ -73,7 +74,8 @@ async fn a_stream_that_waits_sends_heartbeats() {
     use std::time::Duration;
     let server = agentgraph_server::Server::new().in_memory().heartbeat(Duration::from_millis(5));
     let server = Served::of(crate::common::all_graphs(server)).await;
-    let body = json!({ "assistant_id": "steps", "input": { "wait_ms": 3_600_000 }, "on_disconnect": "cancel" });
+    let body =
+        json!({ "assistant_id": "steps", "input": { "wait_ms": 3_600_000 }, "on_disconnect": "cancel" });
     let mut stream = server.request(Method::POST, "/runs/stream").json(&body).send().await.unwrap();
     let mut read = String::new();
     while !read.contains(": heartbeat\r\n\r\n") {

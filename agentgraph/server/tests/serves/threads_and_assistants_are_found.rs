@@ -15,12 +15,21 @@ async fn threads_are_found_by_status_metadata_and_page() {
     }
     let search = json!({ "metadata": { "of": "grace" }, "limit": 2 });
     let page = server.request(Method::POST, "/threads/search").json(&search).send().await.unwrap();
-    assert_eq!((&page.headers()["x-pagination-total"], &page.headers()["x-pagination-next"]), (&"3".parse().unwrap(), &"2".parse().unwrap()));
+    assert_eq!(
+        (&page.headers()["x-pagination-total"], &page.headers()["x-pagination-next"]),
+        (&"3".parse().unwrap(), &"2".parse().unwrap())
+    );
     let found: Vec<Value> = page.json().await.unwrap();
-    assert_eq!(found.iter().map(|thread| thread["metadata"]["n"].as_i64().unwrap()).collect::<Vec<_>>(), [4, 3]);
+    assert_eq!(
+        found.iter().map(|thread| thread["metadata"]["n"].as_i64().unwrap()).collect::<Vec<_>>(),
+        [4, 3]
+    );
     assert_eq!(server.post("/threads/count", &json!({ "metadata": { "of": "ada" } })).await, 2);
     let oldest = json!({ "sort_by": "created_at", "sort_order": "asc", "limit": 1, "select": ["metadata"] });
-    assert_eq!(server.post("/threads/search", &oldest).await, json!([{ "metadata": { "n": 0, "of": "ada" } }]));
+    assert_eq!(
+        server.post("/threads/search", &oldest).await,
+        json!([{ "metadata": { "n": 0, "of": "ada" } }])
+    );
 }
 
 #[tokio::test]
@@ -34,7 +43,10 @@ async fn a_thread_has_the_graph_of_its_run_in_its_metadata() {
     assert_eq!(found[0]["values"]["seen"], json!(["first a", "second"]));
     let renamed = json!({ "metadata": { "title": "tea" } });
     let (_, changed) = server.send(Method::PATCH, &format!("/threads/{thread}"), Some(&renamed)).await;
-    assert_eq!((&changed["metadata"]["title"], &changed["metadata"]["graph_id"]), (&json!("tea"), &json!("steps")));
+    assert_eq!(
+        (&changed["metadata"]["title"], &changed["metadata"]["graph_id"]),
+        (&json!("tea"), &json!("steps"))
+    );
     let copy = server.post(&format!("/threads/{thread}/copy"), &json!({})).await;
     assert_ne!(copy["thread_id"], json!(thread));
     assert_eq!(copy["values"], found[0]["values"]);
@@ -42,7 +54,9 @@ async fn a_thread_has_the_graph_of_its_run_in_its_metadata() {
     assert_eq!(status, StatusCode::NO_CONTENT);
     let (status, _) = server.send(Method::GET, &format!("/threads/{thread}"), None).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    let (status, _) = server.send(Method::POST, &format!("/threads/{thread}/runs"), Some(&json!({ "assistant_id": "ask" }))).await;
+    let (status, _) = server
+        .send(Method::POST, &format!("/threads/{thread}/runs"), Some(&json!({ "assistant_id": "ask" })))
+        .await;
     assert_eq!(status, StatusCode::NOT_FOUND);
 }
 
@@ -63,14 +77,16 @@ async fn each_graph_has_an_assistant_from_the_start() {
     let schemas = server.get(&format!("/assistants/{id}/schemas")).await;
     assert_eq!(schemas["input_schema"]["properties"]["seen"]["type"], "array");
     let chat = server.post("/assistants/search", &json!({ "graph_id": "chat" })).await;
-    let chat = server.get(&format!("/assistants/{}/schemas", chat[0]["assistant_id"].as_str().unwrap())).await;
+    let chat =
+        server.get(&format!("/assistants/{}/schemas", chat[0]["assistant_id"].as_str().unwrap())).await;
     assert!(chat["input_schema"].is_null());
 }
 
 #[tokio::test]
 async fn assistants_have_versions_and_give_their_runs_a_configuration() {
     let server = Served::new().await;
-    let made = json!({ "graph_id": "settings", "name": "mine", "config": { "configurable": { "user": "ada" } } });
+    let made =
+        json!({ "graph_id": "settings", "name": "mine", "config": { "configurable": { "user": "ada" } } });
     let made = server.post("/assistants", &made).await;
     let id = made["assistant_id"].as_str().unwrap();
     let user = async || {
