@@ -1,7 +1,10 @@
 //! Updates of a state from JSON: a channel's value, or messages in LangChain's shape.
 
+use std::collections::BTreeMap;
+
 use agentgraph::state::StoredState;
 use agentgraph::{Code, Error};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::messages;
@@ -27,10 +30,23 @@ pub(super) fn update_of<S: StoredState>(schema: &S::Schema, input: &Value) -> Re
     decode::<S>(schema, &writes)
 }
 
+/// An update as the engine stores it: a map from channel to the bytes of its write.
 fn decode<S: StoredState>(schema: &S::Schema, writes: &Map<String, Value>) -> Result<S::Update, Error> {
-    let bytes =
-        rmp_serde::to_vec_named(writes).map_err(|error| Error::new(Code::BadInput, error.to_string()))?;
+    let unreadable = |error: rmp_serde::encode::Error| Error::new(Code::BadInput, error.to_string());
+    let mut encoded = BTreeMap::new();
+    for (channel, write) in writes {
+        encoded.insert(channel, Bytes(rmp_serde::to_vec_named(write).map_err(unreadable)?));
+    }
+    let bytes = rmp_serde::to_vec_named(&encoded).map_err(unreadable)?;
     Ok(S::decode_update(schema, &bytes)?)
+}
+
+struct Bytes(Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
 }
 
 /// The write of a channel: the first reading of the value that has the channel's type.

@@ -42,7 +42,10 @@ async fn state_at(State(app): Shared, Path(id): Path<String>, Body(body): Body) 
 
 async fn shown(app: &App, id: &str, place: Option<WirePlace>, subgraphs: bool) -> Reply {
     let thread = app.thread(id).await?;
-    let Some(graph) = app.graph_of(&thread) else { return Ok(Json(empty_state()).into_response()) };
+    let unknown = || ApiError::new(StatusCode::NOT_FOUND, "Checkpoint not found");
+    let Some(graph) = app.graph_of(&thread) else {
+        return if place.is_some() { Err(unknown()) } else { Ok(Json(empty_state()).into_response()) };
+    };
     let head = graph.state(&thread.id, None).await?;
     let form = app.state_form(&thread, &**graph, subgraphs).await?;
     let found = match (place, head) {
@@ -52,7 +55,7 @@ async fn shown(app: &App, id: &str, place: Option<WirePlace>, subgraphs: bool) -
         (Some(place), Some(head)) if place == WirePlace::at(head.id) => Some(head),
         (Some(place), _) => graph.state(&thread.id, Some(place.id)).await?,
     };
-    let found = found.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "Checkpoint not found"))?;
+    let found = found.ok_or_else(unknown)?;
     let state = match place.filter(|place| place.is_before_input) {
         Some(_) => {
             let before = match found.parent {
