@@ -57,10 +57,10 @@ fn interrupt_json(interrupt: &Interrupt) -> Option<Value> {
 pub(crate) fn interrupts_json(head: &Moment) -> Map<String, Value> {
     let mut by_task = Map::new();
     for interrupt in &head.interrupts {
-        if let (Some(task), Some(shown)) = (task_of(interrupt), interrupt_json(interrupt)) {
-            if let Value::Array(list) = by_task.entry(task).or_insert_with(|| json!([])) {
-                list.push(shown);
-            }
+        if let (Some(task), Some(shown)) = (task_of(interrupt), interrupt_json(interrupt))
+            && let Value::Array(list) = by_task.entry(task).or_insert_with(|| json!([]))
+        {
+            list.push(shown);
         }
     }
     by_task

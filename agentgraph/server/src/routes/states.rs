@@ -131,7 +131,8 @@ async fn listed(
     select: &[String],
 ) -> Reply {
     let thread = app.thread(id).await?;
-    let Some(graph) = app.graph_of(&thread) else { return Ok(Json(json!([])).into_response()) };
+    let graph = app.graph_of(&thread).filter(|_| limit > 0);
+    let Some(graph) = graph else { return Ok(Json(json!([])).into_response()) };
     let form = app.state_form(&thread, &**graph, false).await?;
     let mut found: Vec<Value> = Vec::new();
     let wanted = Value::Object(metadata.clone());
@@ -148,12 +149,12 @@ async fn listed(
         && begins(&moment)
     {
         let earlier = graph.history(&thread.id, Some(place.id), 1).await?;
-        if limit == 0 || add(&mut found, form.state_before(&moment, earlier.first())) {
+        if add(&mut found, form.state_before(&moment, earlier.first())) {
             return Ok(Json(found).into_response());
         }
     }
     let is_whole = before.is_none();
-    while limit > 0 {
+    loop {
         let moments = graph.history(&thread.id, from, PAGE + 1).await?;
         let mut moments = moments.into_iter().peekable();
         let mut read = 0;

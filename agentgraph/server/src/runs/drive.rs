@@ -55,7 +55,7 @@ impl App {
         }
         let frames = Frames::new(&run, &thread, next);
         let drive = Drive { app: self, live, run, thread, graph, frames, config, unlogged: Vec::new() };
-        drive.to_the_end().await
+        drive.run().await
     }
 
     async fn config_of(&self, run: &Record) -> Result<RunConfig, RecordError> {
@@ -80,7 +80,7 @@ impl App {
 }
 
 impl Drive<'_> {
-    async fn to_the_end(mut self) -> Result<(), RecordError> {
+    async fn run(mut self) -> Result<(), RecordError> {
         let is_new = self.run.status == "pending";
         let head = match self.graph.state(&self.thread.id, None).await {
             Ok(head) => head,

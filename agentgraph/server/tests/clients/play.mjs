@@ -48,5 +48,5 @@ const slow = await client.runs.create(busy, "steps", { input: { wait_ms: 3600000
 await assert.rejects(client.runs.create(busy, "steps", { input: {}, multitaskStrategy: "reject" }), /409/);
 await client.runs.cancel(busy, slow.run_id, true);
 assert.equal((await client.runs.get(busy, slow.run_id)).status, "interrupted");
-await assert.rejects(client.runs.wait(busy, "steps", { input: { fails: "ValueError" } }), /boom!/);
+await assert.rejects(client.runs.wait(busy, "steps", { input: { wait_ms: 0, fails: "ValueError" } }), /boom!/);
 console.log("served");
