@@ -26,7 +26,8 @@
 //! let address = listener.local_addr()?;
 //! tokio::spawn(async move { axum::serve(listener, routes).await });
 //! let body = serde_json::json!({ "assistant_id": "triage", "input": { "question": "life" } });
-//! let answer = reqwest::Client::new().post(format!("http://{address}/runs/wait")).json(&body).send().await?;
+//! let client = agentgraph_llm::http_client_builder().build()?;
+//! let answer = client.post(format!("http://{address}/runs/wait")).json(&body).send().await?;
 //! assert_eq!(answer.json::<serde_json::Value>().await?["answer"], "about life: 42");
 //! # Ok(())
 //! # }
