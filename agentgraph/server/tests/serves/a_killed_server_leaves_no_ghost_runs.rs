@@ -112,8 +112,13 @@ async fn left_behind(folder: &Folder, kills: bool) -> (String, String, String) {
     if kills {
         process.kill().await.unwrap();
     } else {
+        let other = post("/threads".to_owned(), json!({})).await;
+        let other = format!("{url}/threads/{}/stream", other["thread_id"].as_str().unwrap());
+        let mut idle = client.get(other).send().await.unwrap();
         let id = rustix::process::Pid::from_raw(process.id().unwrap().try_into().unwrap()).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        // The drain ends this stream; the run under way must not reach its end before.
+        while let Ok(Some(_)) = idle.chunk().await {}
         std::fs::write(folder.0.join("go"), "").unwrap();
         assert!(process.wait().await.unwrap().success(), "a drain is a success");
         while let Ok(Some(chunk)) = stream.chunk().await {
