@@ -380,6 +380,29 @@ impl<S: State, O> RunBuilder<S, O> {
         self.change(|plan| plan.from = Some(checkpoint))
     }
 
+    /// Begins an `invoke` on the initial state, on a new branch of the thread: as
+    /// [`from`](Self::from), with the place before the first run. Other calls are not changed by it.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Chat { #[reduce(append)] said: Vec<String> }
+    /// # async fn reply() {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let graph = StateGraph::<Chat>::new().node("reply", reply).edge(START, "reply").compile()?;
+    /// # let graph = graph.checkpointer(MemorySaver::new());
+    /// graph.invoke(Chat::update().said(["cofee?"])).thread("t-1").await?;
+    /// let chat = graph.invoke(Chat::update().said(["coffee?"])).thread("t-1").from_start().finish().await?;
+    /// assert_eq!(chat.said, ["coffee?"]);
+    /// assert_eq!(graph.branches("t-1").await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_start(self) -> Self {
+        self.change(|plan| plan.keeping.from_start = true)
+    }
+
     /// Sets the views of the stream; updates and custom events by default. It always ends with
     /// [`EventKind::Ended`].
     pub fn views(self, views: impl IntoIterator<Item = View>) -> Self {

@@ -152,6 +152,12 @@ impl<'a> FoundThread<'a> {
         Ok(FoundThread { rolled_back: newest, ..found })
     }
 
+    /// The thread as it is before its first run, for a branch that shares nothing with the others.
+    pub(super) async fn at_start(persistence: &'a Persistence, name: Arc<str>) -> Result<Self, Error> {
+        let rolled_back = newest_run(&*persistence.saver, persistence.place(&name)).await?;
+        Ok(FoundThread { persistence, name, found: None, gives_up: true, rolled_back, copied_from: None })
+    }
+
     /// Sets the thread that this one is a copy of. The remains of tasks have the ids of that thread.
     pub(super) fn is_copy_of(&mut self, core: &Arc<GraphCore>, original: &Arc<str>) -> Result<(), Error> {
         self.copied_from = Some(Arc::clone(original));

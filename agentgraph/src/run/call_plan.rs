@@ -69,6 +69,8 @@ pub(super) struct CallKeeping {
     pub(super) durability: Durability,
     pub(super) when_busy: WhenBusy,
     pub(super) abandons: bool,
+    /// Whether an `invoke` leaves out everything that the thread has.
+    pub(super) from_start: bool,
 }
 
 /// The settings of a stream: its views, and how far the run may be ahead of its reader.
@@ -195,7 +197,9 @@ impl CallPlan {
         let core = &self.graph.core;
         let invokes = matches!(start, CallRequest::Invoke(_));
         let rolls_back = replaces && invokes && self.keeping.when_busy == WhenBusy::RollBack;
-        let mut thread = if rolls_back && self.from.is_none() {
+        let mut thread = if self.keeping.from_start && invokes {
+            FoundThread::at_start(persistence, name).await?
+        } else if rolls_back && self.from.is_none() {
             FoundThread::before_newest_run(core, persistence, name).await?
         } else {
             let edits = matches!(start, CallRequest::Edit(_));

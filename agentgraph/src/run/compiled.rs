@@ -280,6 +280,25 @@ impl<S: State> CompiledGraph<S> {
         &self.any.core.stored.fingerprint
     }
 
+    /// Returns the nodes and edges of the graph, to be drawn by a program.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Text {}
+    /// # async fn check() {}
+    /// # fn main() -> Result<()> {
+    /// let graph = StateGraph::<Text>::new().node("check", check).edge(START, "check").compile()?;
+    /// let drawn = graph.topology();
+    /// assert_eq!(drawn.nodes[0].name, "check");
+    /// assert_eq!((&*drawn.edges[0].from, drawn.edges[0].to.as_deref()), (START, Some("check")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn topology(&self) -> crate::graph::GraphTopology {
+        crate::graph::shown::of_compiled(&self.any.core)
+    }
+
     /// Returns the graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared
     /// targets as an open arrow.
     pub fn mermaid(&self) -> String {

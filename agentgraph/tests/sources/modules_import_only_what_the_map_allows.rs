@@ -145,11 +145,12 @@ struct Room {
 }
 
 /// The folders of the crates.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "agentgraph",
     "agentgraph/checkpoint",
     "agentgraph/host-conformance",
     "agentgraph/restate",
+    "agentgraph/server",
     "agentgraph-llm",
     "upgrade-agent",
     "upgrade-agent/server",

@@ -23,6 +23,7 @@ pages! {
     Testing = "docs/guide/testing.md"
     Tracing = "docs/guide/tracing.md"
     Http = "docs/guide/http.md"
+    Server = "docs/guide/server.md"
     Steering = "docs/guide/steering.md"
     Blocking = "docs/guide/blocking.md"
     Limits = "docs/guide/limits.md"

@@ -7,7 +7,7 @@ use agentgraph::CompileError;
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 
-#[derive(State, Clone, Debug, Default)]
+#[derive(State, schemars::JsonSchema, Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) topic: String,
     pub(crate) sections: usize,

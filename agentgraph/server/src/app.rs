@@ -1,0 +1,137 @@
+//! [`App`]: the graphs, the records and the runs of a server, and records as clients see them.
+
+mod assistants;
+mod states;
+mod threads;
+
+pub(crate) use assistants::{assistant_json, version_of};
+pub(crate) use states::{checkpoint_json, empty_state, interrupts_json};
+pub(crate) use threads::{named_back, rename};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::error::{ApiError, RecordError};
+use crate::graph::ServedGraph;
+use crate::ids;
+use crate::live::Live;
+use crate::records::{Kind, Record, Records};
+
+/// What happens at the start of a server with runs that a killed process has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnRestart {
+    /// They go on from their last stored task.
+    #[default]
+    Continue,
+    /// They are marked as failed; their threads can be continued by hand.
+    Mark,
+}
+
+pub(crate) struct Settings {
+    pub(crate) on_restart: OnRestart,
+    pub(crate) heartbeat: Duration,
+    pub(crate) max_body: usize,
+}
+
+pub(crate) struct App {
+    pub(crate) graphs: BTreeMap<String, Arc<dyn ServedGraph>>,
+    pub(crate) records: Arc<dyn Records>,
+    pub(crate) live: Live,
+    pub(crate) settings: Settings,
+}
+
+impl App {
+    /// A new record, stored.
+    pub(crate) async fn insert(
+        &self,
+        (kind, id, parent): (Kind, &str, &str),
+        status: &str,
+        data: Value,
+    ) -> Result<Option<Record>, RecordError> {
+        let now = ids::now();
+        let record = Record {
+            kind,
+            id: id.to_owned(),
+            parent: parent.to_owned(),
+            status: status.to_owned(),
+            created: now,
+            updated: now,
+            version: 0,
+            data,
+        };
+        let added = self.records.insert(record.clone()).await?;
+        Ok(added.then_some(Record { version: 1, ..record }))
+    }
+
+    /// Changes a record. Another change at the same time makes it begin again, with what that one has left.
+    /// `None` if the record is not there.
+    pub(crate) async fn change(
+        &self,
+        kind: Kind,
+        id: &str,
+        mut change: impl FnMut(&mut Record) + Send,
+    ) -> Result<Option<Record>, RecordError> {
+        loop {
+            let Some(mut record) = self.records.get(kind, id).await? else { return Ok(None) };
+            change(&mut record);
+            record.updated = ids::now();
+            if self.records.replace(record.clone()).await? {
+                record.version += 1;
+                return Ok(Some(record));
+            }
+        }
+    }
+
+    /// The graph of a thread: that of its metadata, which the first run writes.
+    pub(crate) fn graph_of(&self, thread: &Record) -> Option<&Arc<dyn ServedGraph>> {
+        self.graphs.get(thread.data["metadata"]["graph_id"].as_str()?)
+    }
+
+    pub(crate) async fn thread(&self, id: &str) -> Result<Record, ApiError> {
+        let id = ids::parse_uuid("thread_id", id)?;
+        let found = self.records.get(Kind::Thread, &id).await?;
+        found.ok_or_else(|| ApiError::unknown("Thread", &id))
+    }
+
+    /// A run of a thread. The thread is empty for a run that was made without one.
+    pub(crate) async fn run(&self, thread: &str, id: &str) -> Result<Record, ApiError> {
+        let thread = ids::parse_uuid("thread_id", thread)?;
+        let id = ids::parse_uuid("run_id", id)?;
+        let found = self.records.get(Kind::Run, &id).await?.filter(|run| run.parent == thread);
+        found.ok_or_else(|| ApiError::unknown("Run", &id))
+    }
+}
+
+/// The fields of an object; none of a value that is none.
+pub(crate) fn object(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// Adds the fields of one object to another.
+pub(crate) fn merge(into: &mut Value, fields: &Map<String, Value>) {
+    if !into.is_object() {
+        *into = Value::Object(Map::new());
+    }
+    if let Value::Object(into) = into {
+        into.extend(fields.clone());
+    }
+}
+
+/// A run as clients see it.
+pub(crate) fn run_json(run: &Record) -> Value {
+    serde_json::json!({
+        "run_id": run.id,
+        "thread_id": run.parent,
+        "assistant_id": run.data["assistant_id"],
+        "created_at": ids::time(run.created),
+        "updated_at": ids::time(run.updated),
+        "status": run.status,
+        "metadata": run.data["metadata"],
+        "kwargs": run.data["kwargs"],
+        "multitask_strategy": run.data["multitask_strategy"],
+    })
+}

@@ -1,0 +1,111 @@
+//! Threads as clients see them. Values and questions are read from the checkpoints when they are asked for.
+
+use serde_json::{Map, Value, json};
+
+use super::{App, interrupts_json};
+use crate::error::{ApiError, RecordError};
+use crate::ids;
+use crate::records::{Kind, Record};
+
+impl App {
+    /// A thread as clients see it. `select` names the fields that are wanted; all if it is empty.
+    pub(crate) async fn thread_json(&self, thread: &Record, select: &[String]) -> Result<Value, ApiError> {
+        let wants = |field: &str| select.is_empty() || select.iter().any(|name| name == field);
+        let mut values = Value::Null;
+        let mut interrupts = json!({});
+        if (wants("values") || wants("interrupts"))
+            && let Some(graph) = self.graph_of(thread)
+            && let Some(head) = graph.state(&thread.id, None).await?
+        {
+            interrupts = Value::Object(interrupts_json(&head));
+            values = renamed(head.values, thread);
+        }
+        let shown = json!({
+            "thread_id": thread.id,
+            "created_at": ids::time(thread.created),
+            "updated_at": ids::time(thread.updated),
+            "state_updated_at": ids::time(thread.data["state_updated"].as_i64().unwrap_or(thread.created)),
+            "metadata": thread.data["metadata"],
+            "status": thread.status,
+            "config": thread.data.get("config").cloned().unwrap_or_else(|| json!({})),
+            "error": thread.data["error"],
+            "values": values,
+            "interrupts": interrupts,
+        });
+        let Value::Object(fields) = shown else { return Ok(shown) };
+        Ok(fields.into_iter().filter(|(field, _)| wants(field)).collect::<Map<_, _>>().into())
+    }
+
+    /// Makes a thread, or returns the one that is there if `exists` allows it.
+    pub(crate) async fn create_thread(
+        &self,
+        id: Option<&str>,
+        metadata: Map<String, Value>,
+        may_exist: bool,
+    ) -> Result<Record, ApiError> {
+        let id = match id {
+            Some(id) => ids::parse_uuid("thread_id", id)?,
+            None => ids::new_id(),
+        };
+        let data = json!({ "metadata": metadata, "error": null });
+        match self.insert((Kind::Thread, &id, ""), "idle", data).await? {
+            Some(made) => Ok(made),
+            None if may_exist => self.thread(&id).await,
+            None => Err(ApiError::conflict(format!("Thread {id} already exists"))),
+        }
+    }
+
+    /// Notes what a run has left of a thread.
+    pub(crate) async fn thread_has_changed(
+        &self,
+        id: &str,
+        status: &str,
+        error: Option<Value>,
+        renamed: &Map<String, Value>,
+    ) -> Result<(), RecordError> {
+        let changed = |thread: &mut Record| {
+            status.clone_into(&mut thread.status);
+            thread.data["error"] = error.clone().unwrap_or_default();
+            thread.data["state_updated"] = ids::now().into();
+            if !renamed.is_empty() {
+                super::merge(&mut thread.data["message_ids"], renamed);
+            }
+        };
+        self.change(Kind::Thread, id, changed).await.map(drop)
+    }
+}
+
+/// The values with the ids that clients have seen in the pieces of messages.
+pub(crate) fn renamed(values: Value, thread: &Record) -> Value {
+    match thread.data["message_ids"].as_object() {
+        Some(names) if !names.is_empty() => rename(values, names),
+        _ => values,
+    }
+}
+
+/// Replaces the ids of models' messages, at any depth.
+pub(crate) fn rename(value: Value, names: &Map<String, Value>) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(|item| rename(item, names)).collect(),
+        Value::Object(mut fields) => {
+            if fields.get("type").is_some_and(|kind| kind == "ai")
+                && let Some(id) = fields.get_mut("id")
+                && let Some(name) = id.as_str().and_then(|id| names.get(id))
+            {
+                *id = name.clone();
+                return Value::Object(fields);
+            }
+            Value::Object(fields.into_iter().map(|(name, field)| (name, rename(field, names))).collect())
+        }
+        other => other,
+    }
+}
+
+/// The ids of the state in the place of those that clients have seen.
+pub(crate) fn named_back(value: Value, thread: &Record) -> Value {
+    let Some(names) = thread.data["message_ids"].as_object().filter(|names| !names.is_empty()) else {
+        return value;
+    };
+    let back = names.iter().filter_map(|(id, name)| Some((name.as_str()?.to_owned(), id.clone().into())));
+    rename(value, &back.collect())
+}

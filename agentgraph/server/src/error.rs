@@ -1,0 +1,172 @@
+//! Errors: those of the server as a whole, those of a request, and the names that errors of nodes have.
+
+use std::net::SocketAddr;
+
+use agentgraph::Code;
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address can be reached from other machines, and nothing checks who calls.
+    #[error(
+        "{0} can be reached from other machines, and the server would let in everyone: set keys with \
+         `Server::bearer_keys`, or call `Server::allow_anyone` if something in front of it checks callers"
+    )]
+    Unprotected(SocketAddr),
+    /// Two graphs have one name.
+    #[error("there are two graphs with the name `{0}`: give each graph a name of its own")]
+    SameName(String),
+    /// A graph cannot be served.
+    #[error("the graph `{name}` cannot be served")]
+    Graph {
+        /// The name of the graph.
+        name: String,
+        /// The reason.
+        #[source]
+        source: agentgraph::Error,
+    },
+    /// The records cannot be read or written.
+    #[error("the records of the server cannot be used")]
+    Records(#[from] RecordError),
+    /// The address cannot be used.
+    #[error("the server cannot listen: choose another address")]
+    Listen(#[from] std::io::Error),
+}
+
+/// A failure of the store of records.
+#[derive(Debug, thiserror::Error)]
+#[error("the store of records failed: {0}")]
+pub struct RecordError(String);
+
+impl RecordError {
+    /// An error with the message of the store.
+    ///
+    /// ```
+    /// let error = agentgraph_server::RecordError::new("the disk is full");
+    /// assert_eq!(error.to_string(), "the store of records failed: the disk is full");
+    /// ```
+    pub fn new(problem: impl std::fmt::Display) -> Self {
+        RecordError(problem.to_string())
+    }
+}
+
+/// An error with a name that clients see, as LangGraph's clients see the class of an exception. A node
+/// returns it; other errors of nodes are shown as `NodeFailed`.
+///
+/// ```
+/// use agentgraph_server::NamedError;
+///
+/// let error = NamedError::new("ValueError", "boom!");
+/// assert_eq!(error.name(), "ValueError");
+/// assert_eq!(error.to_string(), "boom!");
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct NamedError {
+    name: String,
+    message: String,
+}
+
+impl NamedError {
+    /// An error with a name and a message.
+    pub fn new(name: impl Into<String>, message: impl Into<String>) -> Self {
+        NamedError { name: name.into(), message: message.into() }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// What a client is told about the failure of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    pub(crate) name: String,
+    pub(crate) message: String,
+}
+
+impl Failed {
+    pub(crate) fn of(error: &agentgraph::Error) -> Self {
+        let mut source: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
+        while let Some(inner) = source {
+            if let Some(named) = inner.downcast_ref::<NamedError>() {
+                return Failed { name: named.name.clone(), message: named.message.clone() };
+            }
+            source = inner.source();
+        }
+        if matches!(error.code(), Code::Store) {
+            // What a store says may name files, hosts and users.
+            tracing::error!(%error, "the store failed");
+            return Failed { name: "Store".to_owned(), message: "the store failed".to_owned() };
+        }
+        Failed { name: format!("{:?}", error.code()), message: error.message().to_owned() }
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        json!({ "error": self.name, "message": self.message })
+    }
+}
+
+/// The error of a request: its status and its text.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) detail: String,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        ApiError { status, detail: detail.into() }
+    }
+
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(crate) fn unknown(what: &str, id: &str) -> Self {
+        ApiError::new(StatusCode::NOT_FOUND, format!("{what} {id} not found"))
+    }
+
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        ApiError::new(StatusCode::CONFLICT, detail)
+    }
+}
+
+impl From<RecordError> for ApiError {
+    fn from(error: RecordError) -> Self {
+        tracing::error!(%error, "a request failed");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "the store of records failed")
+    }
+}
+
+impl From<agentgraph::Error> for ApiError {
+    fn from(error: agentgraph::Error) -> Self {
+        let status = match error.code() {
+            Code::UnknownCheckpoint | Code::UnknownThread => StatusCode::NOT_FOUND,
+            Code::ThreadBusy | Code::ThreadExists | Code::LeaseLost | Code::Stale => StatusCode::CONFLICT,
+            Code::UnknownChannel
+            | Code::BadValue
+            | Code::BadInput
+            | Code::BadAnswer
+            | Code::UnknownTarget
+            | Code::UnknownInterrupt
+            | Code::AmbiguousAnswer
+            | Code::NothingToResume
+            | Code::EditRejected => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        ApiError::new(status, Failed::of(&error).message)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "detail": self.detail }))).into_response()
+    }
+}

@@ -1,0 +1,155 @@
+//! [`ServedGraph`]: a graph without the type of its state, JSON on both sides. It knows nothing of HTTP,
+//! threads' records or how runs are queued.
+//!
+//! [`HostedGraph`](agentgraph::host::HostedGraph) is nearly this trait. It has no events while a call runs,
+//! no token to cancel one call, no place to begin at, and it takes updates as bytes of a known state; so this
+//! one stands beside it until it has.
+
+mod input;
+mod typed;
+
+pub(crate) use typed::TypedGraph;
+
+use agentgraph::checkpoint::RunId;
+use agentgraph::run::{Interrupt, OpenChild, StopReason};
+use agentgraph::{CancellationToken, CheckpointId, Durability, Error, InterruptId, View};
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use serde_json::{Map, Value};
+
+use crate::error::Failed;
+
+/// What the nodes of a run may ask about it: a node takes it as `CallContext<RunConfig>`.
+///
+/// ```
+/// use agentgraph::CallContext;
+/// use agentgraph_server::RunConfig;
+///
+/// async fn greet(run: CallContext<RunConfig>) {
+///     let _language = run.configurable.get("language");
+/// }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RunConfig {
+    /// The thread.
+    pub thread_id: String,
+    /// The run, as clients know it.
+    pub run_id: String,
+    /// The assistant.
+    pub assistant_id: String,
+    /// `config.configurable`: that of the assistant, then that of the run.
+    pub configurable: Map<String, Value>,
+    /// `context`: that of the assistant, then that of the run.
+    pub context: Map<String, Value>,
+    /// The metadata of the run.
+    pub metadata: Map<String, Value>,
+}
+
+/// A call on a thread.
+pub(crate) struct Call {
+    pub(crate) thread: String,
+    pub(crate) start: Start,
+    pub(crate) from: Begin,
+    pub(crate) views: Vec<View>,
+    pub(crate) subgraphs: bool,
+    pub(crate) max_supersteps: Option<u64>,
+    pub(crate) durability: Durability,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) drain: CancellationToken,
+    pub(crate) config: RunConfig,
+}
+
+/// What a call asks.
+#[derive(Clone)]
+pub(crate) enum Start {
+    Input(Value),
+    Resume(Value),
+    ResumeMany(Vec<(InterruptId, Value)>),
+    Proceed,
+}
+
+/// Where a call begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    Head,
+    At(CheckpointId),
+    /// Before everything that the thread has.
+    Start,
+}
+
+/// What a run reports.
+pub(crate) enum GraphEvent {
+    /// An event in its JSON form, with messages in LangChain's shape.
+    Event(Value),
+    /// The last one.
+    Ended(End),
+}
+
+/// How a call ended.
+pub(crate) enum End {
+    Finished,
+    Interrupted(Vec<Interrupt>),
+    Stopped(StopReason),
+    Failed(Failed),
+}
+
+/// A checkpoint of a thread.
+#[derive(Clone)]
+pub(crate) struct Moment {
+    pub(crate) id: CheckpointId,
+    pub(crate) parent: Option<CheckpointId>,
+    pub(crate) run: RunId,
+    /// The reason for it, in one word.
+    pub(crate) source: Value,
+    pub(crate) created: String,
+    pub(crate) values: Value,
+    pub(crate) next: Vec<String>,
+    pub(crate) finished: bool,
+    pub(crate) interrupts: Vec<Interrupt>,
+    /// Nodes and the texts of their failures.
+    pub(crate) failures: Vec<(String, String)>,
+    pub(crate) children: Vec<OpenChild>,
+}
+
+/// A change of a thread's state from outside.
+pub(crate) struct Edit {
+    pub(crate) at: Option<CheckpointId>,
+    pub(crate) values: Option<Value>,
+    pub(crate) as_node: Option<String>,
+}
+
+/// A graph of any state, by JSON.
+pub(crate) trait ServedGraph: Send + Sync + 'static {
+    /// The JSON schema of the state, if it has one.
+    fn schema(&self) -> Option<&Value>;
+
+    /// Nodes and edges as LangGraph draws them.
+    fn drawing(&self) -> Value;
+
+    /// The state before the first input.
+    fn initial(&self) -> Value;
+
+    /// Starts a call. The input is checked at once; nothing runs before the stream is read.
+    fn call(&self, call: Call) -> Result<BoxStream<'static, GraphEvent>, Error>;
+
+    /// Whether an input would be taken.
+    fn check(&self, input: &Value) -> Result<(), Error>;
+
+    /// The newest checkpoint, or that one.
+    fn state(&self, thread: &str, at: Option<CheckpointId>) -> BoxFuture<'_, Result<Option<Moment>, Error>>;
+
+    /// Checkpoints, the newest first.
+    fn history(
+        &self,
+        thread: &str,
+        before: Option<CheckpointId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Moment>, Error>>;
+
+    fn edit(&self, thread: &str, edit: Edit) -> BoxFuture<'_, Result<CheckpointId, Error>>;
+
+    fn delete(&self, thread: &str) -> BoxFuture<'_, Result<(), Error>>;
+
+    fn copy(&self, from: &str, to: &str) -> BoxFuture<'_, Result<(), Error>>;
+}

@@ -1,0 +1,190 @@
+//! [`TypedGraph`]: a compiled graph as a [`ServedGraph`]. The only code that is compiled for each state.
+
+use agentgraph::graph::EdgeKind;
+use agentgraph::run::{Checkpoint, RunBuilder};
+use agentgraph::state::StoredState;
+use agentgraph::{CheckpointId, CompiledGraph, Error, Event, EventKind, Outcome};
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
+use serde_json::{Value, json};
+
+use super::input::{shown_update, update_of};
+use super::{Begin, Call, Edit, End, GraphEvent, Moment, ServedGraph, Start};
+use crate::error::Failed;
+use crate::ids;
+use crate::messages;
+
+/// A compiled graph with a checkpointer.
+pub(crate) struct TypedGraph<S: StoredState> {
+    pub(crate) graph: CompiledGraph<S>,
+    pub(crate) schema: Option<Value>,
+}
+
+impl<S: StoredState> TypedGraph<S> {
+    fn update(&self, values: &Value) -> Result<S::Update, Error> {
+        update_of::<S>(self.graph.schema(), values)
+    }
+
+    fn moment(&self, found: Checkpoint<S>) -> Moment {
+        let values = messages::shown(self.graph.state_json(&found.values));
+        Moment {
+            id: found.id,
+            parent: found.parent,
+            run: found.run,
+            source: json!(found.source),
+            created: ids::system_time(found.created),
+            values,
+            next: found.next,
+            finished: found.finished,
+            interrupts: found.interrupts,
+            failures: found
+                .failures
+                .iter()
+                .map(|failure| (failure.node().to_owned(), failure.message().to_owned()))
+                .collect(),
+            children: found.children,
+        }
+    }
+}
+
+impl<S: StoredState> ServedGraph for TypedGraph<S> {
+    fn schema(&self) -> Option<&Value> {
+        self.schema.as_ref()
+    }
+
+    fn drawing(&self) -> Value {
+        let topology = self.graph.topology();
+        let runnable =
+            |name: &str| json!({ "id": name, "type": "runnable", "data": { "id": [name], "name": name } });
+        let mut nodes = vec![runnable("__start__")];
+        nodes.extend(topology.nodes.iter().map(|node| runnable(&node.name)));
+        nodes.push(json!({ "id": "__end__" }));
+        let edges = topology.edges.iter().filter_map(|edge| {
+            let mut drawn =
+                json!({ "source": wire_name(&edge.from), "target": wire_name(edge.to.as_ref()?) });
+            if !matches!(edge.kind, EdgeKind::Edge | EdgeKind::Join | EdgeKind::Order) {
+                drawn["conditional"] = true.into();
+            }
+            Some(drawn)
+        });
+        json!({ "nodes": nodes, "edges": edges.collect::<Value>() })
+    }
+
+    fn initial(&self) -> Value {
+        messages::shown(self.graph.state_json(&S::initial(self.graph.schema())))
+    }
+
+    fn call(&self, call: Call) -> Result<BoxStream<'static, GraphEvent>, Error> {
+        let Call { thread, start, from, views, subgraphs, max_supersteps, durability, .. } = call;
+        let mut run: RunBuilder<S> = match start {
+            Start::Input(input) => self.graph.invoke(self.update(&input)?).abandon(),
+            Start::Resume(answer) => self.graph.resume(answer),
+            Start::ResumeMany(answers) => self.graph.resume_many(answers),
+            Start::Proceed => self.graph.proceed(),
+        };
+        run = match from {
+            Begin::Head => run,
+            Begin::At(id) => run.from(id),
+            Begin::Start => run.from_start(),
+        };
+        if subgraphs {
+            run = run.subgraphs();
+        }
+        if let Some(steps) = max_supersteps {
+            run = run.max_supersteps(steps);
+        }
+        let run = run.thread(thread).views(views).durability(durability).context(call.config);
+        Ok(run.cancel(call.cancel).drain(call.drain).stream().map(seen).boxed())
+    }
+
+    fn check(&self, input: &Value) -> Result<(), Error> {
+        self.update(input).map(drop)
+    }
+
+    fn state(&self, thread: &str, at: Option<CheckpointId>) -> BoxFuture<'_, Result<Option<Moment>, Error>> {
+        let thread = thread.to_owned();
+        async move {
+            let found = match at {
+                None => self.graph.state(&thread).await?,
+                Some(id) => self.graph.state_at(&thread, id).await?,
+            };
+            Ok(found.map(|found| self.moment(found)))
+        }
+        .boxed()
+    }
+
+    fn history(
+        &self,
+        thread: &str,
+        before: Option<CheckpointId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Moment>, Error>> {
+        let mut history = self.graph.history(thread).limit(limit);
+        if let Some(before) = before {
+            history = history.before(before);
+        }
+        async move { Ok(history.await?.into_iter().map(|found| self.moment(found)).collect()) }.boxed()
+    }
+
+    fn edit(&self, thread: &str, edit: Edit) -> BoxFuture<'_, Result<CheckpointId, Error>> {
+        let thread = thread.to_owned();
+        async move {
+            let update = edit.values.as_ref().map(|values| self.update(values)).transpose()?;
+            let mut change = self.graph.update_state(&thread);
+            if let Some(at) = edit.at {
+                change = change.at(at);
+            }
+            let given = || update.clone().unwrap_or_default();
+            change = match edit.as_node.as_deref() {
+                None | Some("__copy__") => match update {
+                    Some(update) => change.update(update),
+                    None => change,
+                },
+                Some("__start__" | "__input__") => change.as_start(given()),
+                Some("__end__") => change.as_end(given()),
+                Some(node) => change.as_node(node, given()),
+            };
+            change.await
+        }
+        .boxed()
+    }
+
+    fn delete(&self, thread: &str) -> BoxFuture<'_, Result<(), Error>> {
+        self.graph.delete_thread(thread.to_owned()).boxed()
+    }
+
+    fn copy(&self, from: &str, to: &str) -> BoxFuture<'_, Result<(), Error>> {
+        self.graph.copy_thread(from.to_owned(), to.to_owned()).boxed()
+    }
+}
+
+fn wire_name(name: &str) -> &str {
+    match name {
+        agentgraph::START => "__start__",
+        agentgraph::END => "__end__",
+        name => name,
+    }
+}
+
+/// An event in its JSON form, with messages as clients know them.
+fn seen<S: StoredState>(event: Event<S>) -> GraphEvent {
+    if let EventKind::Ended(ended) = &event.kind {
+        return GraphEvent::Ended(match ended {
+            Ok(Outcome::Finished { .. }) => End::Finished,
+            Ok(Outcome::Interrupted { interrupts, .. }) => End::Interrupted(interrupts.clone()),
+            Ok(Outcome::Stopped { reason, .. }) => End::Stopped(*reason),
+            Err(error) => End::Failed(Failed::of(error)),
+        });
+    }
+    let mut shown = serde_json::to_value(&event).unwrap_or_else(|error| {
+        json!({ "type": "unreadable", "namespace": "", "step": event.step, "message": error.to_string() })
+    });
+    if let Some(values) = shown.get_mut("values") {
+        *values = messages::shown(values.take());
+    }
+    if let Some(update) = shown.get_mut("update") {
+        *update = shown_update(update.take());
+    }
+    GraphEvent::Event(shown)
+}

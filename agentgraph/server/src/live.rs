@@ -1,0 +1,264 @@
+//! The runs that this process has under way: what they have sent, who waits in which thread's line, and how
+//! to stop them. It knows nothing of graphs or records.
+//!
+//! A thread has a line; its first run is active. A run's events are a list that grows and that any number of
+//! readers follow at their own pace, so no reader holds up a run or another reader.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agentgraph::CancellationToken;
+use serde_json::Value;
+use tokio::sync::{broadcast, watch};
+use tokio_util::task::TaskTracker;
+
+/// An event as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) seq: u64,
+    pub(crate) event: String,
+    /// One line of JSON.
+    pub(crate) data: String,
+}
+
+impl Frame {
+    /// Whether it belongs to one of the modes; `metadata`, `error` and `end` belong to all.
+    pub(crate) fn is_of(&self, modes: &[String]) -> bool {
+        let name = self.event.split(['|', '/']).next().unwrap_or_default();
+        let is_mode = |mode: &String| mode == name || (mode == "messages-tuple" && name == "messages");
+        modes.is_empty() || matches!(name, "metadata" | "error" | "end") || modes.iter().any(is_mode)
+    }
+}
+
+/// How a run is stopped from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopAction {
+    /// What it has done stays.
+    Interrupt,
+    /// Its checkpoints and the run itself are undone.
+    RollBack,
+}
+
+/// A run of this process, waiting or active.
+pub(crate) struct LiveRun {
+    pub(crate) id: String,
+    pub(crate) thread: String,
+    pub(crate) cancel: CancellationToken,
+    frames: Mutex<Vec<Arc<Frame>>>,
+    /// How many frames there are, and whether more can come. Readers wait for a change of it.
+    progress: watch::Sender<Progress>,
+    stop: Mutex<Option<StopAction>>,
+    result: Mutex<Option<Value>>,
+    /// Whether its record is stored: the line waits for this before it starts the run.
+    is_stored: watch::Sender<Option<bool>>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Progress {
+    frames: usize,
+    ended: bool,
+}
+
+impl LiveRun {
+    pub(crate) fn new(id: &str, thread: &str) -> Arc<Self> {
+        Arc::new(LiveRun {
+            id: id.to_owned(),
+            thread: thread.to_owned(),
+            cancel: CancellationToken::new(),
+            frames: Mutex::default(),
+            progress: watch::Sender::default(),
+            stop: Mutex::default(),
+            result: Mutex::default(),
+            is_stored: watch::Sender::new(None),
+        })
+    }
+
+    pub(crate) fn send(&self, frame: Frame) {
+        let mut frames = lock(&self.frames);
+        frames.push(Arc::new(frame));
+        let count = frames.len();
+        drop(frames);
+        self.progress.send_modify(|progress| progress.frames = count);
+    }
+
+    /// Ends the run for its readers. After it nothing is sent.
+    pub(crate) fn end(&self, result: Value) {
+        *lock(&self.result) = Some(result);
+        self.progress.send_modify(|progress| progress.ended = true);
+    }
+
+    /// The frames from a position on, and whether they are all that there will be. Waits until there is one.
+    pub(crate) async fn read(&self, from: usize) -> (Vec<Arc<Frame>>, bool) {
+        let mut progress = self.progress.subscribe();
+        // The sender lives as long as `self`, so that waiting cannot fail.
+        let ended = match progress.wait_for(|progress| progress.frames > from || progress.ended).await {
+            Ok(progress) => progress.ended,
+            Err(_) => true,
+        };
+        let frames = lock(&self.frames);
+        (frames.get(from..).unwrap_or_default().to_vec(), ended)
+    }
+
+    /// Waits for the end, and returns the result.
+    pub(crate) async fn result(&self) -> Value {
+        let mut progress = self.progress.subscribe();
+        let _ = progress.wait_for(|progress| progress.ended).await;
+        lock(&self.result).clone().unwrap_or_default()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.progress.borrow().ended
+    }
+
+    /// Asks the run to stop. The first action counts.
+    pub(crate) fn stop(&self, action: StopAction) {
+        lock(&self.stop).get_or_insert(action);
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn stop_action(&self) -> Option<StopAction> {
+        *lock(&self.stop)
+    }
+
+    pub(crate) fn stored(&self, is_stored: bool) {
+        self.is_stored.send_replace(Some(is_stored));
+    }
+
+    /// Waits until the record is stored; `false` if it could not be.
+    pub(crate) async fn until_stored(&self) -> bool {
+        let mut stored = self.is_stored.subscribe();
+        match stored.wait_for(Option::is_some).await {
+            Ok(stored) => *stored == Some(true),
+            Err(_) => false,
+        }
+    }
+}
+
+/// What a new run does about those before it in the line of its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strategy {
+    Reject,
+    Enqueue,
+    Interrupt,
+    RollBack,
+}
+
+impl Strategy {
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "reject" => Strategy::Reject,
+            "enqueue" => Strategy::Enqueue,
+            "interrupt" => Strategy::Interrupt,
+            "rollback" => Strategy::RollBack,
+            _ => return None,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    active: Option<Arc<LiveRun>>,
+    waiting: VecDeque<Arc<LiveRun>>,
+}
+
+/// How many ended runs keep their events in memory for a late reader.
+const ENDED_RUNS: usize = 64;
+
+/// All runs of this process.
+pub(crate) struct Live {
+    lines: Mutex<HashMap<String, Line>>,
+    runs: Mutex<HashMap<String, Arc<LiveRun>>>,
+    ended: Mutex<VecDeque<String>>,
+    /// Tells the readers of a whole thread of new runs.
+    pub(crate) started: broadcast::Sender<Arc<LiveRun>>,
+    pub(crate) tasks: TaskTracker,
+    /// Cancelled when the server stops: runs end their superstep.
+    pub(crate) drain: CancellationToken,
+}
+
+impl Live {
+    pub(crate) fn new() -> Self {
+        Live {
+            lines: Mutex::default(),
+            runs: Mutex::default(),
+            ended: Mutex::default(),
+            started: broadcast::Sender::new(1024),
+            tasks: TaskTracker::new(),
+            drain: CancellationToken::new(),
+        }
+    }
+
+    /// Puts a run into the line of its thread. `None` if it is refused; otherwise whether the line must be
+    /// driven, because no other run did so.
+    pub(crate) fn join(&self, run: &Arc<LiveRun>, strategy: Strategy) -> Option<bool> {
+        let mut lines = lock(&self.lines);
+        let line = lines.get_mut(&run.thread);
+        let starts = line.is_none();
+        if let Some(line) = line {
+            match strategy {
+                Strategy::Reject => return None,
+                Strategy::Enqueue => {}
+                Strategy::Interrupt | Strategy::RollBack => {
+                    let action = match strategy {
+                        Strategy::RollBack => StopAction::RollBack,
+                        _ => StopAction::Interrupt,
+                    };
+                    line.active.iter().chain(&line.waiting).for_each(|before| before.stop(action));
+                }
+            }
+        }
+        lines.entry(run.thread.clone()).or_default().waiting.push_back(Arc::clone(run));
+        lock(&self.runs).insert(run.id.clone(), Arc::clone(run));
+        // Without readers there is nobody to tell.
+        let _ = self.started.send(Arc::clone(run));
+        Some(starts)
+    }
+
+    /// The next run of a thread, which becomes the active one. Without one the line ends.
+    pub(crate) fn next(&self, thread: &str) -> Option<Arc<LiveRun>> {
+        let mut lines = lock(&self.lines);
+        let line = lines.get_mut(thread)?;
+        line.active = line.waiting.pop_front();
+        let next = line.active.clone();
+        if next.is_none() {
+            lines.remove(thread);
+        }
+        next
+    }
+
+    pub(crate) fn run(&self, id: &str) -> Option<Arc<LiveRun>> {
+        lock(&self.runs).get(id).cloned()
+    }
+
+    /// The runs of a thread that are active or wait.
+    pub(crate) fn of_thread(&self, thread: &str) -> Vec<Arc<LiveRun>> {
+        let lines = lock(&self.lines);
+        let Some(line) = lines.get(thread) else { return Vec::new() };
+        line.active.iter().chain(&line.waiting).cloned().collect()
+    }
+
+    pub(crate) fn active(&self, thread: &str) -> Option<Arc<LiveRun>> {
+        lock(&self.lines).get(thread)?.active.clone()
+    }
+
+    /// Keeps the newest ended runs for readers that come late, and forgets the others.
+    pub(crate) fn has_ended(&self, run: &LiveRun) {
+        let mut ended = lock(&self.ended);
+        ended.push_back(run.id.clone());
+        let mut runs = lock(&self.runs);
+        while ended.len() > ENDED_RUNS {
+            if let Some(oldest) = ended.pop_front() {
+                runs.remove(&oldest);
+            }
+        }
+    }
+
+    pub(crate) fn forget(&self, run: &str) {
+        lock(&self.runs).remove(run);
+    }
+}
+
+/// A lock that a panicking task has left is as good as any: each change is one statement.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

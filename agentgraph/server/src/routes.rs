@@ -1,0 +1,120 @@
+//! The routes: requests in, records and runs below, JSON and events out.
+
+mod assistants;
+mod body;
+mod runs;
+mod sse;
+mod states;
+mod threads;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// The keys that callers must show, as digests: comparing those tells nothing of a key by its time.
+pub(crate) type Keys = HashSet<[u8; 32]>;
+
+pub(crate) fn digest(key: &str) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>) -> Router {
+    let max_body = app.settings.max_body;
+    let routes = Router::new()
+        .route("/info", get(info))
+        .merge(assistants::routes())
+        .merge(threads::routes())
+        .merge(states::routes())
+        .merge(runs::routes());
+    let routes = match keys {
+        Some(keys) => routes.layer(middleware::from_fn_with_state(keys, check_key)),
+        None => routes,
+    };
+    routes
+        .route("/ok", get(async || Json(json!({ "ok": true }))))
+        .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "Not Found"))
+        .method_not_allowed_fallback(async || {
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
+        })
+        .layer(DefaultBodyLimit::max(max_body))
+        .layer(cors())
+        .with_state(app)
+}
+
+/// Browsers may call from any page: what protects the server is the key, which pages of others do not have.
+fn cors() -> CorsLayer {
+    let exposed = ["content-location", "location", "x-pagination-total", "x-pagination-next"];
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::mirror_request())
+        .allow_methods(AllowMethods::mirror_request())
+        .allow_headers(AllowHeaders::mirror_request())
+        .allow_private_network(true)
+        .expose_headers(exposed.map(HeaderName::from_static))
+}
+
+async fn check_key(State(keys): State<Arc<Keys>>, request: Request, next: Next) -> Response {
+    if shows_key(request.headers(), &keys) {
+        return next.run(request).await;
+    }
+    ApiError::new(StatusCode::UNAUTHORIZED, "a key is missing or wrong: send it as a bearer token")
+        .into_response()
+}
+
+fn shows_key(headers: &HeaderMap, keys: &Keys) -> bool {
+    let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    let given = bearer.or_else(|| header(HeaderName::from_static("x-api-key")));
+    given.is_some_and(|key| keys.contains(&digest(key)))
+}
+
+async fn info() -> Json<Value> {
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "langgraph_py_version": null,
+        "flags": { "assistants": true, "crons": false, "langsmith": false, "langsmith_tracing_replicas": false },
+        "host": { "kind": "self-hosted", "project_id": null, "revision_id": "agentgraph" },
+    }))
+}
+
+/// A page of a list with the headers that say what else there is.
+fn page(items: Vec<Value>, offset: usize, total: usize) -> Response {
+    let shown = offset.saturating_add(items.len());
+    let mut response = Json(items).into_response();
+    let mut add = |name: &'static str, number: usize| {
+        response.headers_mut().insert(HeaderName::from_static(name), number.into());
+    };
+    add("x-pagination-total", total);
+    if shown < total {
+        add("x-pagination-next", shown);
+    }
+    response
+}
+
+type Reply = Result<Response, ApiError>;
+
+fn no_content() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+/// A route with two methods on a path of its own, so that the tables below stay short.
+fn both<H, G, T, U>(on_get: H, on_post: G) -> axum::routing::MethodRouter<Arc<App>>
+where
+    H: axum::handler::Handler<T, Arc<App>>,
+    G: axum::handler::Handler<U, Arc<App>>,
+    T: 'static,
+    U: 'static,
+{
+    get(on_get).merge(post(on_post))
+}

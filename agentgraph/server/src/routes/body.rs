@@ -1,0 +1,147 @@
+//! The parts of a request: a JSON object as its body, and the fields of its query.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value};
+
+use crate::error::ApiError;
+use crate::records::SortBy;
+
+/// The body of a request: a JSON object; an empty one if there is no body.
+pub(super) struct Body(pub(super) Value);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let bytes = Bytes::from_request(request, state).await.map_err(|rejected| {
+            let status = rejected.status();
+            let detail = match status {
+                StatusCode::PAYLOAD_TOO_LARGE => "the body is larger than this server takes".to_owned(),
+                _ => rejected.body_text(),
+            };
+            ApiError::new(status, detail)
+        })?;
+        if bytes.is_empty() {
+            return Ok(Body(Value::Object(Map::new())));
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(Value::Object(fields)) => Ok(Body(Value::Object(fields))),
+            Ok(_) => Err(ApiError::invalid("the body must be a JSON object")),
+            Err(error) => Err(ApiError::invalid(format!("the body is not JSON: {error}"))),
+        }
+    }
+}
+
+/// The fields of a query. A name may appear several times.
+pub(super) struct Fields(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Fields {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let decoded = |text: &str| {
+            let text = text.replace('+', " ");
+            percent_decode_str(&text).decode_utf8_lossy().into_owned()
+        };
+        let fields = parts.uri.query().unwrap_or_default().split('&').filter(|field| !field.is_empty());
+        let fields = fields.map(|field| {
+            let (name, value) = field.split_once('=').unwrap_or((field, ""));
+            (decoded(name), decoded(value))
+        });
+        Ok(Fields(fields.collect()))
+    }
+}
+
+impl Fields {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// All values of a name, and the parts of those that are lists with commas.
+    pub(super) fn all(&self, name: &str) -> Vec<String> {
+        let of_name = self.0.iter().filter(|(known, _)| known.trim_end_matches("[]") == name);
+        of_name
+            .flat_map(|(_, value)| value.split(','))
+            .filter(|one| !one.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| matches!(value, "1" | "true" | "True"))
+    }
+
+    pub(super) fn number(&self, name: &str, otherwise: usize) -> Result<usize, ApiError> {
+        match self.get(name) {
+            None => Ok(otherwise),
+            Some(text) => text
+                .parse()
+                .map_err(|_| ApiError::invalid(format!("{name} must be an integer of at least 0"))),
+        }
+    }
+}
+
+/// A number of a body.
+pub(super) fn number(body: &Value, name: &str, otherwise: usize) -> Result<usize, ApiError> {
+    match &body[name] {
+        Value::Null => Ok(otherwise),
+        value => value
+            .as_u64()
+            .and_then(|number| usize::try_from(number).ok())
+            .ok_or_else(|| ApiError::invalid(format!("{name} must be an integer of at least 0"))),
+    }
+}
+
+/// A text of a body.
+pub(super) fn text(body: &Value, name: &str) -> Result<Option<String>, ApiError> {
+    match &body[name] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        _ => Err(ApiError::invalid(format!("{name} must be a string"))),
+    }
+}
+
+/// A list of texts of a body.
+pub(super) fn list(body: &Value, name: &str) -> Result<Option<Vec<String>>, ApiError> {
+    match &body[name] {
+        Value::Null => Ok(None),
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            Ok(Some(items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()))
+        }
+        _ => Err(ApiError::invalid(format!("{name} must be a list of strings"))),
+    }
+}
+
+/// The most items of a page.
+const LARGEST_PAGE: usize = 1000;
+
+/// The page that a search asks for: its offset and its limit.
+pub(super) fn page_of(body: &Value) -> Result<(usize, usize), ApiError> {
+    let limit = number(body, "limit", 10)?;
+    if limit > LARGEST_PAGE {
+        return Err(ApiError::invalid(format!("limit must be at most {LARGEST_PAGE}")));
+    }
+    Ok((number(body, "offset", 0)?, limit))
+}
+
+/// The order that a search asks for: newest first unless it says otherwise.
+pub(super) fn order_of(body: &Value, ids: &str) -> Result<(SortBy, bool), ApiError> {
+    let by = match text(body, "sort_by")?.as_deref() {
+        None | Some("created_at") => SortBy::Created,
+        Some("updated_at" | "state_updated_at") => SortBy::Updated,
+        Some("status") => SortBy::Status,
+        Some(name) if name == ids => SortBy::Id,
+        // Names are not indexed: graphs have few assistants.
+        Some("name" | "graph_id") => SortBy::Id,
+        Some(other) => return Err(ApiError::invalid(format!("sort_by cannot be {other}"))),
+    };
+    match text(body, "sort_order")?.as_deref() {
+        None | Some("desc") => Ok((by, true)),
+        Some("asc") => Ok((by, false)),
+        Some(_) => Err(ApiError::invalid("sort_order must be asc or desc")),
+    }
+}

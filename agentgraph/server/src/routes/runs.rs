@@ -1,0 +1,250 @@
+//! `/threads/{id}/runs` and `/runs`: starting, following, joining, cancelling.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Map, Value, json};
+
+use super::body::{Body, Fields};
+use super::sse::{Reading, StopOnDrop, run_stream, stored_stream};
+use super::{Reply, both, no_content};
+use crate::app::{App, named_back, run_json};
+use crate::error::ApiError;
+use crate::live::{LiveRun, StopAction};
+use crate::records::{Kind, Query, Record};
+use crate::runs::{RunRequest, wait_result};
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/threads/{id}/runs", both(list, create))
+        .route("/threads/{id}/runs/wait", post(wait))
+        .route("/threads/{id}/runs/stream", post(stream))
+        .route("/threads/{id}/runs/{run}", get(one).delete(remove))
+        .route("/threads/{id}/runs/{run}/join", get(join))
+        .route("/threads/{id}/runs/{run}/stream", get(join_stream))
+        .route("/threads/{id}/runs/{run}/cancel", post(cancel))
+        .route("/runs", post(create_alone))
+        .route("/runs/wait", post(wait_alone))
+        .route("/runs/stream", post(stream_alone))
+        .route("/runs/{run}/stream", get(join_stream_alone))
+        .route("/runs/{run}/join", get(join_alone))
+}
+
+type Shared = State<Arc<App>>;
+
+/// A run that was taken in.
+struct Started {
+    run: Record,
+    live: Arc<LiveRun>,
+    request: RunRequest,
+}
+
+async fn start(app: &Arc<App>, thread: &str, body: &Value) -> Result<Started, ApiError> {
+    let mut request = RunRequest::read(app, body).await?;
+    let thread = match app.thread(thread).await {
+        Err(error) if error.status == StatusCode::NOT_FOUND && request.makes_thread => {
+            app.create_thread(Some(thread), Map::new(), true).await?
+        }
+        found => found?,
+    };
+    request.kwargs["input"] = named_back(request.kwargs["input"].take(), &thread);
+    let (run, live) = app.accept(&thread, &request).await?;
+    Ok(Started { run, live, request })
+}
+
+/// Starts a run on a thread of its own, which ends with it unless the caller keeps it.
+async fn start_alone(app: &Arc<App>, body: &Value) -> Result<Started, ApiError> {
+    let mut request = RunRequest::read(app, body).await?;
+    request.is_temporary = body["on_completion"] != "keep";
+    let thread = app.create_thread(None, Map::new(), false).await?;
+    let (run, live) = app.accept(&thread, &request).await?;
+    Ok(Started { run, live, request })
+}
+
+impl Started {
+    /// Where clients find the run again.
+    fn at(&self, is_alone: bool, tail: &str, response: impl IntoResponse) -> Response {
+        let run = &self.run;
+        let place = match is_alone {
+            true => format!("/runs/{}", run.id),
+            false => format!("/threads/{}/runs/{}", run.parent, run.id),
+        };
+        let mut response = response.into_response();
+        let mut add = |name: HeaderName, value: String| {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                response.headers_mut().insert(name, value);
+            }
+        };
+        if !tail.is_empty() {
+            add(header::LOCATION, format!("{place}{tail}"));
+        }
+        add(header::CONTENT_LOCATION, place);
+        response
+    }
+
+    fn guard(&self) -> Option<StopOnDrop> {
+        self.request.ends_on_disconnect.then(|| StopOnDrop(Arc::clone(&self.live)))
+    }
+
+    async fn waited(self, is_alone: bool) -> Response {
+        let _guard = self.guard();
+        let result = self.live.result().await;
+        self.at(is_alone, "/join", Json(result))
+    }
+
+    fn streamed(self, app: &App, is_alone: bool) -> Response {
+        let with_ids = self.request.is_resumable();
+        let reading = Reading { modes: self.request.modes(), with_ids, after: None };
+        let response = run_stream(Arc::clone(&self.live), reading, app.settings.heartbeat, self.guard());
+        self.at(is_alone, "/stream", response)
+    }
+}
+
+async fn create(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    let started = start(&app, &id, &body).await?;
+    Ok(started.at(false, "", Json(run_json(&started.run))))
+}
+
+async fn wait(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    Ok(start(&app, &id, &body).await?.waited(false).await)
+}
+
+async fn stream(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    Ok(start(&app, &id, &body).await?.streamed(&app, false))
+}
+
+async fn create_alone(State(app): Shared, Body(body): Body) -> Reply {
+    let started = start_alone(&app, &body).await?;
+    Ok(started.at(true, "", Json(run_json(&started.run))))
+}
+
+async fn wait_alone(State(app): Shared, Body(body): Body) -> Reply {
+    Ok(start_alone(&app, &body).await?.waited(true).await)
+}
+
+async fn stream_alone(State(app): Shared, Body(body): Body) -> Reply {
+    Ok(start_alone(&app, &body).await?.streamed(&app, true))
+}
+
+async fn list(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+    let thread = app.thread(&id).await?;
+    let query = Query {
+        parent: Some(thread.id),
+        status: fields.get("status").map(str::to_owned),
+        descending: true,
+        offset: fields.number("offset", 0)?,
+        limit: fields.number("limit", 10)?,
+        ..Query::all(Kind::Run)
+    };
+    let runs = app.records.page(&query).await?;
+    Ok(Json(runs.iter().map(run_json).collect::<Value>()).into_response())
+}
+
+async fn one(State(app): Shared, Path((id, run)): Path<(String, String)>) -> Reply {
+    Ok(Json(run_json(&app.run(&id, &run).await?)).into_response())
+}
+
+async fn remove(State(app): Shared, Path((id, run)): Path<(String, String)>) -> Reply {
+    let run = app.run(&id, &run).await?;
+    if app.live.run(&run.id).is_some_and(|live| !live.has_ended()) {
+        return Err(ApiError::conflict("the run is under way: cancel it first"));
+    }
+    app.records.remove(Kind::Run, &run.id).await?;
+    app.records.forget(&run.id).await?;
+    app.live.forget(&run.id);
+    Ok(no_content())
+}
+
+async fn join(State(app): Shared, Path((id, run)): Path<(String, String)>, fields: Fields) -> Reply {
+    joined(&app, &app.run(&id, &run).await?, &fields).await
+}
+
+async fn join_alone(State(app): Shared, Path(run): Path<String>, fields: Fields) -> Reply {
+    let run = alone(&app, &run).await?;
+    joined(&app, &run, &fields).await
+}
+
+/// A run by its id alone: one of this process, whose record may be gone already.
+async fn alone(app: &App, run: &str) -> Result<Record, ApiError> {
+    let run = crate::ids::parse_uuid("run_id", run)?;
+    if let Some(found) = app.records.get(Kind::Run, &run).await? {
+        return Ok(found);
+    }
+    let live = app.live.run(&run).ok_or_else(|| ApiError::unknown("Run", &run))?;
+    let data = json!({});
+    let (parent, status) = (live.thread.clone(), "success".to_owned());
+    Ok(Record { kind: Kind::Run, id: run, parent, status, created: 0, updated: 0, version: 0, data })
+}
+
+async fn joined(app: &Arc<App>, run: &Record, fields: &Fields) -> Reply {
+    let result = match app.live.run(&run.id) {
+        Some(live) => {
+            let cancels = fields.flag("cancel_on_disconnect");
+            let _guard = cancels.then(|| StopOnDrop(Arc::clone(&live)));
+            live.result().await
+        }
+        None => wait_result(app, run).await?,
+    };
+    Ok(Json(result).into_response())
+}
+
+async fn join_stream(
+    State(app): Shared,
+    Path((id, run)): Path<(String, String)>,
+    headers: HeaderMap,
+    fields: Fields,
+) -> Reply {
+    followed(&app, &app.run(&id, &run).await?, &headers, &fields).await
+}
+
+async fn join_stream_alone(
+    State(app): Shared,
+    Path(run): Path<String>,
+    headers: HeaderMap,
+    fields: Fields,
+) -> Reply {
+    let run = alone(&app, &run).await?;
+    followed(&app, &run, &headers, &fields).await
+}
+
+async fn followed(app: &Arc<App>, run: &Record, headers: &HeaderMap, fields: &Fields) -> Reply {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let after = match last {
+        // All of them: an id that no event has.
+        None | Some("" | "-1") => None,
+        Some(id) => {
+            let number = id.rsplit('~').next().unwrap_or_default().parse();
+            Some(number.map_err(|_| ApiError::invalid("last-event-id is none of this server"))?)
+        }
+    };
+    let with_ids = run.data["kwargs"]["resumable"] == true;
+    let reading = Reading { modes: fields.all("stream_mode"), with_ids, after };
+    if let Some(live) = app.live.run(&run.id) {
+        let cancels = fields.flag("cancel_on_disconnect");
+        let guard = cancels.then(|| StopOnDrop(Arc::clone(&live)));
+        return Ok(run_stream(live, reading, app.settings.heartbeat, guard));
+    }
+    Ok(stored_stream(app.stored_frames(&run.id, after).await?, reading))
+}
+
+async fn cancel(State(app): Shared, Path((id, run)): Path<(String, String)>, fields: Fields) -> Reply {
+    let run = app.run(&id, &run).await?;
+    let action = match fields.get("action") {
+        None | Some("interrupt") => StopAction::Interrupt,
+        Some("rollback") => StopAction::RollBack,
+        Some(_) => return Err(ApiError::invalid("action must be interrupt or rollback")),
+    };
+    let wait = fields.flag("wait");
+    if !app.cancel(&run, action, wait).await {
+        let detail = format!("Run {} is neither pending nor running", run.id);
+        return Err(ApiError::new(StatusCode::NOT_FOUND, detail));
+    }
+    Ok(match wait {
+        true => Json(json!({})).into_response(),
+        false => StatusCode::ACCEPTED.into_response(),
+    })
+}

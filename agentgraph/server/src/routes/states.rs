@@ -1,0 +1,216 @@
+//! `/threads/{id}/state` and `/threads/{id}/history`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Map, Value, json};
+
+use super::body::{Body, Fields, number, text};
+use super::{Reply, both};
+use crate::app::{App, checkpoint_json, empty_state, named_back};
+use crate::error::ApiError;
+use crate::graph::{Edit, Moment};
+use crate::ids::WirePlace;
+use crate::records::contains;
+use crate::runs::{checkpoint, optional_object};
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/threads/{id}/state", both(state, update))
+        .route("/threads/{id}/state/checkpoint", post(state_at))
+        .route("/threads/{id}/state/{checkpoint}", get(state_by_path))
+        .route("/threads/{id}/history", both(history_by_query, history))
+}
+
+type Shared = State<Arc<App>>;
+
+async fn state(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+    shown(&app, &id, None, fields.flag("subgraphs")).await
+}
+
+async fn state_by_path(State(app): Shared, Path((id, at)): Path<(String, String)>, fields: Fields) -> Reply {
+    shown(&app, &id, Some(WirePlace::parse(&at)?), fields.flag("subgraphs")).await
+}
+
+async fn state_at(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    shown(&app, &id, checkpoint(&body)?, body["subgraphs"] == true).await
+}
+
+async fn shown(app: &App, id: &str, place: Option<WirePlace>, subgraphs: bool) -> Reply {
+    let thread = app.thread(id).await?;
+    let unknown = || ApiError::new(StatusCode::NOT_FOUND, "Checkpoint not found");
+    let Some(graph) = app.graph_of(&thread) else {
+        return if place.is_some() { Err(unknown()) } else { Ok(Json(empty_state()).into_response()) };
+    };
+    let head = graph.state(&thread.id, None).await?;
+    let form = app.state_form(&thread, &**graph, subgraphs).await?;
+    let found = match (place, head) {
+        (None, None) => return Ok(Json(empty_state()).into_response()),
+        (None, Some(head)) => return Ok(Json(form.state(&head)).into_response()),
+        // Only the head has its open work.
+        (Some(place), Some(head)) if place == WirePlace::at(head.id) => Some(head),
+        (Some(place), _) => graph.state(&thread.id, Some(place.id)).await?,
+    };
+    let found = found.ok_or_else(unknown)?;
+    let state = match place.filter(|place| place.is_before_input) {
+        Some(_) => {
+            let before = match found.parent {
+                Some(parent) => graph.state(&thread.id, Some(parent)).await?,
+                None => None,
+            };
+            form.state_before(&found, before.as_ref())
+        }
+        None => form.state(&found),
+    };
+    Ok(Json(state).into_response())
+}
+
+async fn update(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    let thread = app.thread(&id).await?;
+    let Some(graph) = app.graph_of(&thread) else {
+        let detail = "the thread has no graph yet: run one, or make the thread with a graph_id";
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, detail));
+    };
+    let values = match &body["values"] {
+        Value::Null => None,
+        Value::Object(_) => Some(named_back(body["values"].clone(), &thread)),
+        _ => return Err(ApiError::invalid("values must be an object of channels")),
+    };
+    let as_node = text(&body, "as_node")?;
+    let at = checkpoint(&body)?;
+    if at.is_some_and(|at| at.is_before_input) {
+        return Err(ApiError::invalid("the place before an input cannot be changed: begin a run there"));
+    }
+    let made = graph.edit(&thread.id, Edit { at: at.map(|at| at.id), values, as_node }).await?;
+    let head = graph.state(&thread.id, None).await?;
+    let status = if head.is_some_and(|head| !head.finished) { "interrupted" } else { "idle" };
+    app.thread_has_changed(&thread.id, status, None, &Map::new()).await?;
+    let checkpoint = checkpoint_json(&thread.id, WirePlace::at(made));
+    Ok(Json(json!({
+        "checkpoint": checkpoint, "configurable": checkpoint, "checkpoint_id": checkpoint["checkpoint_id"],
+    }))
+    .into_response())
+}
+
+async fn history_by_query(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+    let limit = fields.number("limit", 10)?;
+    let before = fields.get("before").map(WirePlace::parse).transpose()?;
+    listed(&app, &id, before, limit, &Map::new(), &fields.all("select")).await
+}
+
+async fn history(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    let before = match &body["before"] {
+        Value::Null => None,
+        Value::String(id) => Some(WirePlace::parse(id)?),
+        // A checkpoint, or a config that holds one.
+        Value::Object(fields) => {
+            let inside = fields.get("configurable").or_else(|| fields.get("checkpoint"));
+            let inside = inside.filter(|inside| inside.is_object()).unwrap_or(&body["before"]);
+            checkpoint(&json!({ "checkpoint": inside }))?
+        }
+        _ => return Err(ApiError::invalid("before must be a checkpoint or its id")),
+    };
+    let metadata = optional_object(&body, "metadata")?;
+    let select = super::body::list(&body, "select")?.unwrap_or_default();
+    listed(&app, &id, before, number(&body, "limit", 10)?, &metadata, &select).await
+}
+
+/// How many checkpoints are read at once.
+const PAGE: usize = 64;
+
+async fn listed(
+    app: &App,
+    id: &str,
+    before: Option<WirePlace>,
+    limit: usize,
+    metadata: &Map<String, Value>,
+    select: &[String],
+) -> Reply {
+    let thread = app.thread(id).await?;
+    let graph = app.graph_of(&thread).filter(|_| limit > 0);
+    let Some(graph) = graph else { return Ok(Json(json!([])).into_response()) };
+    let form = app.state_form(&thread, &**graph, false).await?;
+    let mut found: Vec<Value> = Vec::new();
+    let wanted = Value::Object(metadata.clone());
+    let add = |found: &mut Vec<Value>, state: Value| {
+        if contains(&state["metadata"], &wanted) {
+            found.push(selected(state, select));
+        }
+        found.len() >= limit
+    };
+    // The place before an input is listed after its checkpoint, which `before` leaves out.
+    let mut from = before.map(|before| before.id);
+    if let Some(place) = before.filter(|place| !place.is_before_input)
+        && let Some(moment) = graph.state(&thread.id, Some(place.id)).await?
+        && begins(&moment)
+    {
+        let earlier = graph.history(&thread.id, Some(place.id), 1).await?;
+        if add(&mut found, form.state_before(&moment, earlier.first())) {
+            return Ok(Json(found).into_response());
+        }
+    }
+    let is_whole = before.is_none();
+    loop {
+        let moments = graph.history(&thread.id, from, PAGE + 1).await?;
+        let mut moments = moments.into_iter().peekable();
+        let mut read = 0;
+        while read < PAGE
+            && let Some(mut moment) = moments.next()
+        {
+            if is_whole && from.is_none() && read == 0 {
+                // The history has no open work; the head has.
+                moment = graph
+                    .state(&thread.id, None)
+                    .await?
+                    .filter(|head| head.id == moment.id)
+                    .unwrap_or(moment);
+            }
+            read += 1;
+            let state = form.state(&moment);
+            let is_full = add(&mut found, state)
+                || begins(&moment) && add(&mut found, form.state_before(&moment, moments.peek()));
+            if is_full {
+                return Ok(Json(found).into_response());
+            }
+            if read == PAGE {
+                from = Some(moment.id);
+            }
+        }
+        if read < PAGE {
+            break;
+        }
+    }
+    Ok(Json(found).into_response())
+}
+
+fn begins(moment: &Moment) -> bool {
+    moment.source == "input"
+}
+
+/// The fields of a state that are wanted, `values.key` for one channel; all if none is named.
+fn selected(state: Value, select: &[String]) -> Value {
+    if select.is_empty() {
+        return state;
+    }
+    let mut shown = Map::new();
+    for name in select {
+        match name.split_once('.') {
+            Some(("values", channel)) => {
+                let values = shown.entry("values").or_insert_with(|| json!({}));
+                if let Some(value) = state["values"].get(channel) {
+                    values[channel] = value.clone();
+                }
+            }
+            _ => {
+                if let Some(value) = state.get(name) {
+                    shown.insert(name.clone(), value.clone());
+                }
+            }
+        }
+    }
+    Value::Object(shown)
+}

@@ -1,0 +1,158 @@
+//! `/threads`: making, finding, changing, copying and removing them.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Map, Value};
+
+use super::body::{Body, Fields, list, order_of, page_of, text};
+use super::sse::thread_stream;
+use super::{Reply, no_content, page};
+use crate::app::{App, merge};
+use crate::error::ApiError;
+use crate::ids;
+use crate::live::StopAction;
+use crate::records::{Kind, Query, Record, contains};
+use crate::runs::optional_object;
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/threads", post(create))
+        .route("/threads/search", post(search))
+        .route("/threads/count", post(count))
+        .route("/threads/{id}", get(one).patch(change).delete(remove))
+        .route("/threads/{id}/copy", post(copy))
+        .route("/threads/{id}/stream", get(stream))
+}
+
+type Shared = State<Arc<App>>;
+
+async fn create(State(app): Shared, Body(body): Body) -> Reply {
+    let mut metadata = optional_object(&body, "metadata")?;
+    if let Some(graph) = text(&body, "graph_id")? {
+        if !app.graphs.contains_key(&graph) {
+            return Err(ApiError::unknown("Graph", &graph));
+        }
+        metadata.insert("graph_id".to_owned(), graph.into());
+    }
+    let may_exist = text(&body, "if_exists")?.as_deref() == Some("do_nothing");
+    let made = app.create_thread(text(&body, "thread_id")?.as_deref(), metadata, may_exist).await?;
+    Ok(Json(app.thread_json(&made, &[]).await?).into_response())
+}
+
+fn query_of(body: &Value) -> Result<Query, ApiError> {
+    let status = text(body, "status")?;
+    if status.as_deref().is_some_and(|status| !["idle", "busy", "interrupted", "error"].contains(&status)) {
+        return Err(ApiError::invalid("status must be idle, busy, interrupted or error"));
+    }
+    let ids = list(body, "ids")?;
+    let (sort, descending) = order_of(body, "thread_id")?;
+    let metadata = optional_object(body, "metadata")?;
+    Ok(Query { status, ids, metadata, sort, descending, ..Query::all(Kind::Thread) })
+}
+
+/// The threads of a query whose values contain those of the body. Values are read from the checkpoints, so
+/// this reads every thread that the query selects.
+async fn with_values(app: &App, query: &Query, values: &Map<String, Value>) -> Result<Vec<Record>, ApiError> {
+    let wanted = Value::Object(values.clone());
+    let mut found = Vec::new();
+    for thread in app.records.page(query).await? {
+        // A thread without values has none of them.
+        if contains(&app.thread_json(&thread, &["values".to_owned()]).await?["values"], &wanted) {
+            found.push(thread);
+        }
+    }
+    Ok(found)
+}
+
+async fn search(State(app): Shared, Body(body): Body) -> Reply {
+    let (offset, limit) = page_of(&body)?;
+    let select = list(&body, "select")?.unwrap_or_default();
+    let values = optional_object(&body, "values")?;
+    let query = query_of(&body)?;
+    let (threads, total) = if values.is_empty() {
+        let total = app.records.count(&query).await?;
+        (app.records.page(&Query { offset, limit, ..query }).await?, total)
+    } else {
+        let found = with_values(&app, &query, &values).await?;
+        let total = found.len();
+        (found.into_iter().skip(offset).take(limit).collect(), total)
+    };
+    let mut shown = Vec::with_capacity(threads.len());
+    for thread in &threads {
+        shown.push(app.thread_json(thread, &select).await?);
+    }
+    Ok(page(shown, offset, total))
+}
+
+async fn count(State(app): Shared, Body(body): Body) -> Reply {
+    let values = optional_object(&body, "values")?;
+    let query = query_of(&body)?;
+    let count = match values.is_empty() {
+        true => app.records.count(&query).await?,
+        false => with_values(&app, &query, &values).await?.len(),
+    };
+    Ok(Json(count).into_response())
+}
+
+async fn one(State(app): Shared, Path(id): Path<String>) -> Reply {
+    let thread = app.thread(&id).await?;
+    Ok(Json(app.thread_json(&thread, &[]).await?).into_response())
+}
+
+async fn change(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    let thread = app.thread(&id).await?;
+    let metadata = optional_object(&body, "metadata")?;
+    let changed =
+        app.change(Kind::Thread, &thread.id, |thread| merge(&mut thread.data["metadata"], &metadata));
+    let changed = changed.await?.ok_or_else(|| ApiError::unknown("Thread", &id))?;
+    Ok(Json(app.thread_json(&changed, &[]).await?).into_response())
+}
+
+/// Removes a thread with everything of it. Its runs are stopped first, so that none writes to it afterwards.
+async fn remove(State(app): Shared, Path(id): Path<String>) -> Reply {
+    let thread = app.thread(&id).await?;
+    for run in app.live.of_thread(&thread.id) {
+        run.stop(StopAction::Interrupt);
+        run.result().await;
+    }
+    if let Some(graph) = app.graph_of(&thread) {
+        graph.delete(&thread.id).await?;
+    }
+    let runs = Query { parent: Some(thread.id.clone()), ..Query::all(Kind::Run) };
+    for run in app.records.page(&runs).await? {
+        app.records.remove(Kind::Run, &run.id).await?;
+        app.records.forget(&run.id).await?;
+    }
+    app.records.remove(Kind::Thread, &thread.id).await?;
+    Ok(no_content())
+}
+
+async fn copy(State(app): Shared, Path(id): Path<String>) -> Reply {
+    let thread = app.thread(&id).await?;
+    let to = ids::new_id();
+    if let Some(graph) = app.graph_of(&thread)
+        && graph.state(&thread.id, None).await?.is_some()
+    {
+        graph.copy(&thread.id, &to).await?;
+    }
+    let status = if thread.status == "busy" { "interrupted" } else { &thread.status };
+    let made = app.insert((Kind::Thread, &to, ""), status, thread.data.clone()).await?;
+    let made = made.ok_or_else(|| ApiError::conflict("the copy already exists"))?;
+    Ok(Json(app.thread_json(&made, &[]).await?).into_response())
+}
+
+/// The events of all runs of a thread, as they come. It stays open between them.
+async fn stream(
+    State(app): Shared,
+    Path(id): Path<String>,
+    headers: axum::http::HeaderMap,
+    _: Fields,
+) -> Reply {
+    let thread = app.thread(&id).await?;
+    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    Ok(thread_stream(app, thread.id, after))
+}

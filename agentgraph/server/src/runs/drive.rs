@@ -1,0 +1,482 @@
+//! Driving a run: from its record to its end, through one call of the graph or several.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentgraph::run::{Interrupt, InterruptKind, StopReason};
+use agentgraph::{Durability, InterruptId};
+use futures_util::StreamExt;
+use serde_json::{Map, Value, json};
+
+use super::frames::{Frames, views};
+use super::request::{recursion_limit, texts};
+use crate::app::{App, merge, object};
+use crate::error::{Failed, RecordError};
+use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
+use crate::ids::{self, WirePlace};
+use crate::live::{LiveRun, StopAction};
+use crate::records::{Kind, LogEntry, Record};
+
+/// A run while it is driven.
+struct Drive<'a> {
+    app: &'a App,
+    live: &'a LiveRun,
+    run: Record,
+    thread: Record,
+    graph: Arc<dyn ServedGraph>,
+    frames: Frames,
+    config: RunConfig,
+    /// What the log does not have yet.
+    unlogged: Vec<LogEntry>,
+}
+
+impl App {
+    /// Drives a run to its end, which its readers see when its record has it.
+    pub(super) async fn drive(&self, live: &LiveRun) -> Result<(), RecordError> {
+        let Some(run) = self.records.get(Kind::Run, &live.id).await? else {
+            live.end(Value::Null);
+            return Ok(());
+        };
+        let thread = self.records.get(Kind::Thread, &live.thread).await?;
+        let graph = run.data["graph_id"].as_str().and_then(|name| self.graphs.get(name));
+        let (Some(thread), Some(graph)) = (thread, graph.cloned()) else {
+            let gone =
+                json!({ "error": "GraphGone", "message": "the thread or the graph of the run is gone" });
+            self.set_status(&live.id, "error", &gone).await?;
+            live.end(json!({ "__error__": gone }));
+            return Ok(());
+        };
+        let config = self.config_of(&run).await?;
+        // What an earlier process has sent comes first, so that readers find all of it, and no number again.
+        let mut next = 0;
+        for frame in self.stored_frames(&run.id, None).await? {
+            next = frame.seq.saturating_add(1);
+            live.send(frame);
+        }
+        let frames = Frames::new(&run, &thread, next);
+        let drive = Drive { app: self, live, run, thread, graph, frames, config, unlogged: Vec::new() };
+        drive.run().await
+    }
+
+    async fn config_of(&self, run: &Record) -> Result<RunConfig, RecordError> {
+        let assistant_id = run.data["assistant_id"].as_str().unwrap_or_default();
+        let assistant = self.records.get(Kind::Assistant, assistant_id).await?;
+        let of_assistant = assistant.as_ref().map(crate::app::version_of).cloned().unwrap_or_default();
+        let kwargs = &run.data["kwargs"];
+        let both = |of_assistant: &Value, of_run: &Value| {
+            let mut both = object(of_assistant);
+            both.extend(object(of_run));
+            both
+        };
+        Ok(RunConfig {
+            thread_id: run.parent.clone(),
+            run_id: run.id.clone(),
+            assistant_id: assistant_id.to_owned(),
+            configurable: both(&of_assistant["config"]["configurable"], &kwargs["config"]["configurable"]),
+            context: both(&of_assistant["context"], &kwargs["context"]),
+            metadata: object(&run.data["metadata"]),
+        })
+    }
+}
+
+impl Drive<'_> {
+    async fn run(mut self) -> Result<(), RecordError> {
+        let is_new = self.run.status == "pending";
+        let head = match self.graph.state(&self.thread.id, None).await {
+            Ok(head) => head,
+            Err(error) => return self.ended(End::Failed(Failed::of(&error)), None).await,
+        };
+        let end = if !self.waited().await {
+            End::Stopped(if self.live.cancel.is_cancelled() {
+                StopReason::Cancelled
+            } else {
+                StopReason::Drained
+            })
+        } else {
+            if is_new {
+                self.begin(head.as_ref()).await?;
+            }
+            self.metadata();
+            self.calls(head.as_ref(), is_new).await?
+        };
+        self.ended(end, head).await
+    }
+
+    /// Waits until the run is due. `false` if it is stopped before.
+    async fn waited(&self) -> bool {
+        if self.live.cancel.is_cancelled() || self.app.live.drain.is_cancelled() {
+            return false;
+        }
+        let seconds = self.run.data["kwargs"]["after_seconds"].as_f64().unwrap_or(0.0);
+        let due = self.run.created.saturating_add(Duration::from_secs_f64(seconds).as_micros() as i64);
+        let wait = u64::try_from(due - ids::now()).unwrap_or(0);
+        if seconds == 0.0 || wait == 0 {
+            return true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_micros(wait)) => true,
+            () = self.live.cancel.cancelled() => false,
+            () = self.app.live.drain.cancelled() => false,
+        }
+    }
+
+    /// Notes that the run has begun, and on which checkpoint.
+    async fn begin(&mut self, head: Option<&Moment>) -> Result<(), RecordError> {
+        let before = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
+        let change = |run: &mut Record| {
+            "running".clone_into(&mut run.status);
+            run.data["began_at"] = json!(before);
+        };
+        if let Some(changed) = self.app.change(Kind::Run, &self.run.id, change).await? {
+            self.run = changed;
+        }
+        self.app
+            .change(Kind::Thread, &self.thread.id, |thread| "busy".clone_into(&mut thread.status))
+            .await?;
+        Ok(())
+    }
+
+    fn metadata(&mut self) {
+        let frame = self.frames.frame("metadata", &json!({ "run_id": self.run.id, "attempt": 1 }));
+        self.send(frame);
+    }
+
+    fn send(&mut self, frame: crate::live::Frame) {
+        if self.frames.resumable {
+            self.unlogged.push(LogEntry { seq: frame.seq, text: format!("{}\n{}", frame.event, frame.data) });
+        }
+        self.live.send(frame);
+    }
+
+    async fn log(&mut self) -> Result<(), RecordError> {
+        if !self.unlogged.is_empty() {
+            self.app.records.append(&self.run.id, std::mem::take(&mut self.unlogged)).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the calls of the run: one, unless it stops at nodes.
+    async fn calls(&mut self, head: Option<&Moment>, is_new: bool) -> Result<End, RecordError> {
+        let kwargs = self.run.data["kwargs"].clone();
+        let planned = match self.plan(&kwargs, head, is_new).await {
+            Ok(Plan::Call(start, from)) => Ok((start, from)),
+            Ok(Plan::Nothing(end)) => Err(end),
+            Err(failed) => Err(End::Failed(failed)),
+        };
+        let (mut start, mut from) = match planned {
+            Ok(planned) => planned,
+            Err(end) => return Ok(end),
+        };
+        let limit = recursion_limit(&kwargs).ok().flatten();
+        let stops =
+            Stops { before: texts(&kwargs["interrupt_before"]), after: texts(&kwargs["interrupt_after"]) };
+        if stops.before.is_empty() && stops.after.is_empty() {
+            return self.call(start, from, limit).await;
+        }
+        // Superstep by superstep, to look between two of them. An input is a step of its own, without tasks.
+        let mut steps = u64::from(!matches!(start, Start::Input(_)));
+        let mut left = limit.unwrap_or(1000);
+        loop {
+            self.frames.ran.clear();
+            let end = self.call(start, from, Some(steps)).await?;
+            let End::Stopped(StopReason::Limit) = end else { return Ok(end) };
+            left = left.saturating_sub(steps);
+            let state = self.graph.state(&self.thread.id, None).await;
+            let next = state.ok().flatten().map(|state| state.next).unwrap_or_default();
+            if stops.at(&self.frames.ran, &next) {
+                return Ok(End::Interrupted(Vec::new()));
+            }
+            if left == 0 {
+                return Ok(End::Stopped(StopReason::Limit));
+            }
+            (start, from, steps) = (Start::Proceed, Begin::Head, 1);
+        }
+    }
+
+    async fn call(&mut self, start: Start, from: Begin, limit: Option<u64>) -> Result<End, RecordError> {
+        let kwargs = &self.run.data["kwargs"];
+        let call = Call {
+            thread: self.thread.id.clone(),
+            start,
+            from,
+            views: views(&self.frames.modes),
+            subgraphs: kwargs["subgraphs"] == true,
+            max_supersteps: limit,
+            durability: match kwargs["durability"].as_str() {
+                Some("exit") => Durability::Exit,
+                Some("async") => Durability::Async,
+                _ => Durability::Sync,
+            },
+            cancel: self.live.cancel.clone(),
+            drain: self.app.live.drain.clone(),
+            config: self.config.clone(),
+        };
+        let mut events = match self.graph.call(call) {
+            Ok(events) => events,
+            Err(error) => return Ok(End::Failed(Failed::of(&error))),
+        };
+        while let Some(event) = events.next().await {
+            match event {
+                GraphEvent::Event(event) => {
+                    for frame in self.frames.take(event) {
+                        self.send(frame);
+                    }
+                    self.log().await?;
+                }
+                GraphEvent::Ended(end) => return Ok(end),
+            }
+        }
+        Ok(End::Stopped(StopReason::Cancelled))
+    }
+
+    /// What the run asks of the graph, on the thread as it is.
+    async fn plan(&self, kwargs: &Value, head: Option<&Moment>, is_new: bool) -> Result<Plan, Failed> {
+        let given = kwargs["checkpoint"].as_str().map(WirePlace::parse).transpose();
+        let place = given.map_err(|error| Failed { name: "BadRequest".to_owned(), message: error.detail })?;
+        let input = &kwargs["input"];
+        let command = &kwargs["command"];
+        if !is_new && self.has_moved(head) {
+            let waits = head.is_some_and(|head| !asked(head).is_empty() || head.finished);
+            let is_answer = !command["resume"].is_null();
+            return Ok(match head {
+                Some(head) if waits && !is_answer => Plan::Nothing(standing(head)),
+                _ => Plan::Call(Start::Proceed, Begin::Head),
+            });
+        }
+        // The head is where a run goes on anyway. Only an older place is a fork.
+        let from = match place {
+            Some(place) if !place.is_before_input && head.is_some_and(|head| head.id == place.id) => {
+                Begin::Head
+            }
+            Some(place) if place.is_before_input => self.before(place).await?,
+            Some(place) => Begin::At(place.id),
+            None => Begin::Head,
+        };
+        if command.is_object() {
+            return self.command(command, head, from).await;
+        }
+        if !input.is_null() {
+            return Ok(Plan::Call(Start::Input(input.clone()), from));
+        }
+        if let Some(place) = place.filter(|place| place.is_before_input) {
+            // The input is taken again from the checkpoint that holds it.
+            return Ok(Plan::Call(Start::Proceed, Begin::At(place.id)));
+        }
+        match (head, from) {
+            (Some(head), Begin::Head) if !asked(head).is_empty() || head.finished => {
+                Ok(Plan::Nothing(standing(head)))
+            }
+            (None, Begin::Head) => Ok(Plan::Call(Start::Input(json!({})), Begin::Head)),
+            (_, from) => Ok(Plan::Call(Start::Proceed, from)),
+        }
+    }
+
+    /// Whether something of the run is stored. Only then does it go on; else it begins again.
+    fn has_moved(&self, head: Option<&Moment>) -> bool {
+        let head = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
+        self.run.data["began_at"] != json!(head)
+    }
+
+    /// The place just before an input: the checkpoint before it, or the begin of the thread.
+    async fn before(&self, place: WirePlace) -> Result<Begin, Failed> {
+        let found =
+            self.graph.state(&self.thread.id, Some(place.id)).await.map_err(|error| Failed::of(&error))?;
+        let message = "the checkpoint is unknown: the history lists those there are".to_owned();
+        let found = found.ok_or(Failed { name: "UnknownCheckpoint".to_owned(), message })?;
+        Ok(found.parent.map_or(Begin::Start, Begin::At))
+    }
+
+    /// A command: an update of the state, then answers.
+    async fn command(&self, command: &Value, head: Option<&Moment>, from: Begin) -> Result<Plan, Failed> {
+        let resume = &command["resume"];
+        let answers = match head {
+            Some(head) if resume.is_object() => by_id(resume, &asked(head)),
+            _ => None,
+        };
+        let mut now = head.cloned();
+        if !command["update"].is_null() {
+            let edit = Edit { at: None, values: Some(command["update"].clone()), as_node: None };
+            self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
+            now = self.graph.state(&self.thread.id, None).await.map_err(|error| Failed::of(&error))?;
+        }
+        let Some(now) = now else {
+            let message = "the thread has no open question to answer".to_owned();
+            return Err(Failed { name: "NothingToResume".to_owned(), message });
+        };
+        if resume.is_null() {
+            let goes_on = asked(&now).is_empty() && !now.finished;
+            return Ok(if goes_on {
+                Plan::Call(Start::Proceed, from)
+            } else {
+                Plan::Nothing(standing(&now))
+            });
+        }
+        let Some(answers) = answers else { return Ok(Plan::Call(Start::Resume(resume.clone()), from)) };
+        // An edit gives the questions new ids, in the same order.
+        let ids: Vec<InterruptId> = asked(&now).iter().filter_map(|one| one.id).collect();
+        let answers = answers.into_iter().filter_map(|(at, answer)| Some((*ids.get(at)?, answer)));
+        Ok(Plan::Call(Start::ResumeMany(answers.collect()), from))
+    }
+
+    /// Writes down how the run ended, then ends it for its readers.
+    async fn ended(mut self, end: End, before: Option<Moment>) -> Result<(), RecordError> {
+        let is_cancelled = matches!(end, End::Stopped(StopReason::Cancelled));
+        if matches!(end, End::Stopped(StopReason::Drained)) {
+            self.log().await?;
+            // It stays `running` in the records, and the next server goes on with it.
+            self.live.end(Value::Null);
+            return Ok(());
+        }
+        if is_cancelled && self.live.stop_action() == Some(StopAction::RollBack) {
+            return self.rolled_back(before).await;
+        }
+        let (status, failed) = match &end {
+            End::Finished | End::Interrupted(_) => ("success", None),
+            End::Stopped(StopReason::Cancelled) => ("interrupted", None),
+            End::Stopped(reason) => ("error", Some(stopped(*reason))),
+            End::Failed(failed) => ("error", Some(failed.clone())),
+        };
+        let head = self.graph.state(&self.thread.id, None).await.ok().flatten();
+        let mut result = head.as_ref().map_or_else(|| json!({}), |head| head.values.clone());
+        result = crate::app::rename(result, &self.frames.message_ids);
+        if let End::Interrupted(interrupts) = &end {
+            for frame in self.frames.interrupted(interrupts, &result) {
+                self.send(frame);
+            }
+            merge(&mut result, &Map::from_iter([("__interrupt__".to_owned(), wire_interrupts(interrupts))]));
+        }
+        if let Some(failed) = &failed {
+            result = json!({ "__error__": failed.json() });
+        }
+        let last = match &failed {
+            Some(failed) => self.frames.frame("error", &failed.json()),
+            None => self.frames.frame("end", &Value::Null),
+        };
+        let error = failed.as_ref().map(Failed::json);
+        let engine_run = head.as_ref().map(|head| head.run.to_string());
+        self.app
+            .change(Kind::Run, &self.run.id, |run| {
+                status.clone_into(&mut run.status);
+                run.data["error"] = json!(error);
+                run.data["engine_run"] = json!(engine_run);
+            })
+            .await?;
+        let thread_status = match (&error, &head) {
+            (Some(_), _) => "error",
+            (None, Some(head)) if !head.finished => "interrupted",
+            _ => "idle",
+        };
+        let renamed = self.frames.new_message_ids();
+        self.leave_thread(thread_status, error, &renamed).await?;
+        self.send(last);
+        self.log().await?;
+        self.live.end(result);
+        Ok(())
+    }
+
+    /// Undoes the run: the thread is as it was before, and the run is gone.
+    async fn rolled_back(self, before: Option<Moment>) -> Result<(), RecordError> {
+        let thread = &self.thread.id;
+        let head = self.graph.state(thread, None).await.ok().flatten();
+        let undone = match (&before, &head) {
+            (Some(before), Some(head)) if before.id != head.id => {
+                let edit = Edit { at: Some(before.id), values: None, as_node: None };
+                self.graph.edit(thread, edit).await.map(drop)
+            }
+            (None, Some(_)) => self.graph.delete(thread).await,
+            _ => Ok(()),
+        };
+        if let Err(error) = undone {
+            tracing::error!(%error, run = self.run.id, "a run could not be rolled back");
+        }
+        let status = if before.is_some_and(|before| !before.finished) { "interrupted" } else { "idle" };
+        self.app.records.remove(Kind::Run, &self.run.id).await?;
+        self.app.records.forget(&self.run.id).await?;
+        self.leave_thread(status, None, &Map::new()).await?;
+        self.app.live.forget(&self.run.id);
+        self.live.end(json!({}));
+        Ok(())
+    }
+
+    /// Notes the state of the thread, unless another run goes on with it, and removes what was only for this
+    /// run.
+    async fn leave_thread(
+        &self,
+        status: &str,
+        error: Option<Value>,
+        renamed: &Map<String, Value>,
+    ) -> Result<(), RecordError> {
+        let waits = self.app.live.of_thread(&self.thread.id).len() > 1;
+        let status = if waits { "busy" } else { status };
+        self.app.thread_has_changed(&self.thread.id, status, error, renamed).await?;
+        if self.run.data["is_temporary"] == true {
+            if let Err(error) = self.graph.delete(&self.thread.id).await {
+                tracing::error!(%error, "the thread of a run without one could not be removed");
+            }
+            self.app.records.remove(Kind::Thread, &self.thread.id).await?;
+            self.app.records.remove(Kind::Run, &self.run.id).await?;
+        }
+        Ok(())
+    }
+}
+
+enum Plan {
+    Call(Start, Begin),
+    /// The thread already is where the run would lead.
+    Nothing(End),
+}
+
+/// The nodes at which a run stops.
+struct Stops {
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
+impl Stops {
+    fn at(&self, ran: &[String], next: &[String]) -> bool {
+        let any = |wanted: &[String], nodes: &[String]| {
+            nodes.iter().any(|node| wanted.iter().any(|one| one == "*" || one == node))
+        };
+        !next.is_empty() && (any(&self.before, next) || any(&self.after, ran))
+    }
+}
+
+fn asked(head: &Moment) -> Vec<&Interrupt> {
+    head.interrupts.iter().filter(|one| one.kind == InterruptKind::Asked).collect()
+}
+
+/// The end of a run that has nothing to do.
+fn standing(head: &Moment) -> End {
+    let asked = asked(head);
+    if asked.is_empty() { End::Finished } else { End::Interrupted(asked.into_iter().cloned().collect()) }
+}
+
+/// Answers by the position of their question, if all keys are ids of questions.
+fn by_id(resume: &Value, asked: &[&Interrupt]) -> Option<Vec<(usize, Value)>> {
+    let answers = resume.as_object().filter(|answers| !answers.is_empty())?;
+    let position = |id: &String| {
+        asked.iter().position(|one| one.id.is_some_and(|known| ids::interrupt_id(known) == *id))
+    };
+    answers.iter().map(|(id, answer)| Some((position(id)?, answer.clone()))).collect()
+}
+
+pub(super) fn wire_interrupts(interrupts: &[Interrupt]) -> Value {
+    let shown = interrupts.iter().filter_map(|one| {
+        let id = ids::interrupt_id(one.id?);
+        Some(json!({ "id": id, "value": one.value, "response_schema": one.schema }))
+    });
+    shown.collect()
+}
+
+fn stopped(reason: StopReason) -> Failed {
+    let (name, message) = match reason {
+        StopReason::Limit => (
+            "GraphRecursionError",
+            "the run reached its limit of supersteps: set `config.recursion_limit` higher, or continue it with \
+             an empty run",
+        ),
+        StopReason::Deadline => ("TimeoutError", "the run reached its deadline"),
+        _ => ("Stopped", "the run was stopped by the graph: an empty run continues it"),
+    };
+    Failed { name: name.to_owned(), message: message.to_owned() }
+}

@@ -1,0 +1,339 @@
+//! [`Server`]: graphs, settings, and the way to a socket.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentgraph::state::StoredState;
+use agentgraph::{CompiledGraph, Error, MemorySaver, SqliteSaver};
+use axum::Router;
+use schemars::JsonSchema;
+use serde_json::Value;
+use tokio::net::{TcpListener, ToSocketAddrs};
+
+use crate::app::{App, OnRestart, Settings};
+use crate::error::ServerError;
+use crate::graph::{ServedGraph, TypedGraph};
+use crate::live::Live;
+use crate::records::{MemoryRecords, Records, SqliteRecords};
+use crate::routes::{Keys, digest, router};
+
+/// Serves graphs over HTTP, for the clients of LangGraph.
+///
+/// Threads, runs and checkpoints are kept in the SQLite file `agentgraph.db` unless another place is chosen.
+/// A graph that has a checkpointer keeps it.
+///
+/// ```no_run
+/// # use agentgraph::prelude::*;
+/// use agentgraph_server::Server;
+/// # #[derive(State, schemars::JsonSchema, Clone, Debug, Default)]
+/// # struct Triage { question: String, answer: String }
+/// # async fn answer() -> TriageUpdate { Triage::update().answer("42") }
+///
+/// # #[tokio::main]
+/// # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+/// let graph = StateGraph::<Triage>::new().node("answer", answer).edge(START, "answer").compile()?;
+/// Server::new().graph("triage", graph).serve("127.0.0.1:2024").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a server does nothing until it serves"]
+pub struct Server {
+    graphs: Vec<(String, Attach)>,
+    keep: Keep,
+    keys: Keys,
+    lets_in_anyone: bool,
+    settings: Settings,
+    drain_limit: Duration,
+}
+
+enum Keep {
+    Memory,
+    Sqlite(PathBuf),
+    Own(Arc<dyn Records>),
+}
+
+/// Where graphs without a checkpointer of their own keep their threads.
+#[derive(Clone)]
+enum Saver {
+    Memory(MemorySaver),
+    Sqlite(SqliteSaver),
+}
+
+/// A graph that waits for its checkpointer.
+type Attach = Box<dyn FnOnce(Saver) -> Result<Arc<dyn ServedGraph>, Error> + Send>;
+
+impl Default for Server {
+    fn default() -> Self {
+        Server::new()
+    }
+}
+
+impl Server {
+    /// A server without graphs.
+    pub fn new() -> Self {
+        Server {
+            graphs: Vec::new(),
+            keep: Keep::Sqlite("agentgraph.db".into()),
+            keys: Keys::new(),
+            lets_in_anyone: false,
+            settings: Settings {
+                on_restart: OnRestart::default(),
+                heartbeat: Duration::from_secs(5),
+                max_body: 16 * 1024 * 1024,
+            },
+            drain_limit: Duration::from_secs(30),
+        }
+    }
+
+    /// Serves a graph under a name, with the JSON schema of its state.
+    pub fn graph<S: StoredState + JsonSchema>(
+        self,
+        name: impl Into<String>,
+        graph: CompiledGraph<S>,
+    ) -> Self {
+        self.attach(name.into(), graph, Some(schemars::schema_for!(S).to_value()))
+    }
+
+    /// Serves a graph whose state has no JSON schema: clients cannot ask for it.
+    pub fn graph_without_schema<S: StoredState>(
+        self,
+        name: impl Into<String>,
+        graph: CompiledGraph<S>,
+    ) -> Self {
+        self.attach(name.into(), graph, None)
+    }
+
+    fn attach<S: StoredState>(
+        mut self,
+        name: String,
+        graph: CompiledGraph<S>,
+        schema: Option<Value>,
+    ) -> Self {
+        let attach = move |saver: Saver| {
+            let graph = match saver {
+                _ if graph.keeps_threads() => graph,
+                Saver::Memory(saver) => graph.try_checkpointer(saver)?,
+                Saver::Sqlite(saver) => graph.try_checkpointer(saver)?,
+            };
+            let served: Arc<dyn ServedGraph> = Arc::new(TypedGraph { graph, schema });
+            Ok(served)
+        };
+        self.graphs.push((name, Box::new(attach)));
+        self
+    }
+
+    /// Keeps everything in memory: it ends with the process.
+    pub fn in_memory(mut self) -> Self {
+        self.keep = Keep::Memory;
+        self
+    }
+
+    /// Keeps everything in this SQLite file.
+    pub fn sqlite(mut self, path: impl Into<PathBuf>) -> Self {
+        self.keep = Keep::Sqlite(path.into());
+        self
+    }
+
+    /// Keeps threads and runs in a store of one's own. Graphs without a checkpointer keep theirs in memory.
+    pub fn records(mut self, records: impl Records) -> Self {
+        self.keep = Keep::Own(Arc::new(records));
+        self
+    }
+
+    /// Lets in only callers that show one of these keys, as `Authorization: Bearer ..` or `x-api-key: ..`,
+    /// where clients put their API key.
+    pub fn bearer_keys<K: AsRef<str>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
+        self.keys.extend(keys.into_iter().map(|key| digest(key.as_ref())));
+        self
+    }
+
+    /// Lets in callers from other machines without a key: for a server behind something that checks them.
+    pub fn allow_anyone(mut self) -> Self {
+        self.lets_in_anyone = true;
+        self
+    }
+
+    /// Sets what happens to runs that a killed server has left. They go on unless set.
+    pub fn on_restart(mut self, what: OnRestart) -> Self {
+        self.settings.on_restart = what;
+        self
+    }
+
+    /// Sets after how long a stream without events sends a heartbeat; 5 seconds unless set.
+    pub fn heartbeat(mut self, every: Duration) -> Self {
+        self.settings.heartbeat = every.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Limits the body of a request; 16 MiB unless set.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.settings.max_body = bytes;
+        self
+    }
+
+    /// Limits how long the end of the server waits for the supersteps under way; 30 seconds unless set.
+    pub fn drain_limit(mut self, limit: Duration) -> Self {
+        self.drain_limit = limit;
+        self
+    }
+
+    /// Opens the stores and goes on with the runs that an earlier process has left.
+    ///
+    /// # Errors
+    /// If a store cannot be opened, or a graph cannot be served.
+    pub async fn start(self) -> Result<RunningServer, ServerError> {
+        let memory = || Saver::Memory(MemorySaver::new());
+        let (records, saver): (Arc<dyn Records>, Saver) = match self.keep {
+            Keep::Memory => (Arc::new(MemoryRecords::default()), memory()),
+            Keep::Own(records) => (records, memory()),
+            Keep::Sqlite(path) => {
+                let saver = SqliteSaver::open(&path).await;
+                let saver = saver.map_err(|error| ServerError::Records(crate::RecordError::new(error)))?;
+                (Arc::new(SqliteRecords::open(&path).await?), Saver::Sqlite(saver))
+            }
+        };
+        let mut graphs = BTreeMap::new();
+        for (name, attach) in self.graphs {
+            let served = attach(saver.clone());
+            let served = served.map_err(|source| ServerError::Graph { name: name.clone(), source })?;
+            if graphs.insert(name.clone(), served).is_some() {
+                return Err(ServerError::SameName(name));
+            }
+        }
+        let app = Arc::new(App { graphs, records, live: Live::new(), settings: self.settings });
+        app.add_system_assistants().await?;
+        app.recover().await?;
+        let keys = (!self.keys.is_empty()).then(|| Arc::new(self.keys));
+        Ok(RunningServer { app, keys, drain_limit: self.drain_limit })
+    }
+
+    /// The routes, to be nested in an axum application of one's own. Runs that are under way when it ends go
+    /// on at the next start; [`start`](Self::start) gives a handle to end them in good order.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// use agentgraph_server::Server;
+    /// # #[derive(State, schemars::JsonSchema, Clone, Debug, Default)]
+    /// # struct Triage { question: String }
+    /// # async fn answer() {}
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// # let graph = StateGraph::<Triage>::new().node("answer", answer).edge(START, "answer").compile()?;
+    /// let graphs = Server::new().in_memory().graph("triage", graph).router().await?;
+    /// let app: axum::Router = axum::Router::new().nest("/graphs", graphs);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn router(self) -> Result<Router, ServerError> {
+        Ok(self.start().await?.router())
+    }
+
+    /// Serves at an address until the process is asked to end (Ctrl-C, SIGTERM). Then each run ends its
+    /// superstep, and goes on at the next start.
+    ///
+    /// # Errors
+    /// [`ServerError::Unprotected`] if other machines can reach the address and no keys are set; as
+    /// [`start`](Self::start); and if the address cannot be used.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() {
+    /// use agentgraph_server::{Server, ServerError};
+    ///
+    /// let refused = Server::new().in_memory().serve("0.0.0.0:0").await;
+    /// assert!(matches!(refused, Err(ServerError::Unprotected(_))));
+    /// # }
+    /// ```
+    pub async fn serve(self, address: impl ToSocketAddrs) -> Result<(), ServerError> {
+        self.serve_on(TcpListener::bind(address).await?).await
+    }
+
+    /// [`serve`](Self::serve) with a listener of one's own, whose port is known.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    pub async fn serve_on(self, listener: TcpListener) -> Result<(), ServerError> {
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() && self.keys.is_empty() && !self.lets_in_anyone {
+            return Err(ServerError::Unprotected(address));
+        }
+        let server = self.start().await?;
+        tracing::info!(%address, "serving graphs");
+        let routes = server.router();
+        let drained = async move {
+            asked_to_end().await;
+            server.drain().await;
+        };
+        Ok(axum::serve(listener, routes).with_graceful_shutdown(drained).await?)
+    }
+}
+
+/// A server whose stores are open.
+#[derive(Clone)]
+pub struct RunningServer {
+    app: Arc<App>,
+    keys: Option<Arc<Keys>>,
+    drain_limit: Duration,
+}
+
+impl RunningServer {
+    /// The routes.
+    pub fn router(&self) -> Router {
+        router(Arc::clone(&self.app), self.keys.clone())
+    }
+
+    /// Ends the server in good order: each run ends its superstep, its streams end, and it goes on at the
+    /// next start.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), agentgraph_server::ServerError> {
+    /// let server = agentgraph_server::Server::new().in_memory().start().await?;
+    /// let routes = server.router();
+    /// // .. serve the routes; at the end:
+    /// server.drain().await;
+    /// # drop(routes);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn drain(&self) {
+        self.app.drain(self.drain_limit).await;
+    }
+}
+
+/// Ends when the process is asked to end. Where signals cannot be heard, never.
+async fn asked_to_end() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = interrupt => {}
+        () = terminated() => {}
+    }
+}
+
+#[cfg(unix)]
+fn terminated() -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    Box::pin(async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => drop(terminate.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn terminated() -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(std::future::pending())
+}

@@ -1,0 +1,215 @@
+//! A server on a port of its own, its graphs, and a client that shows what is on the wire.
+
+use std::time::Duration;
+
+use agentgraph::node::CallContext;
+use agentgraph::prelude::*;
+use agentgraph_llm::prelude::*;
+use agentgraph_llm::{Message, ScriptedModel};
+use agentgraph_server::{NamedError, RunConfig, RunningServer, Server};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+#[derive(State, JsonSchema, Clone, Debug, Default)]
+pub(crate) struct Steps {
+    pub(crate) text: String,
+    #[reduce(append)]
+    pub(crate) seen: Vec<String>,
+    pub(crate) wait_ms: u64,
+    pub(crate) fails: String,
+}
+
+async fn first(ctx: Ctx, steps: Snapshot<Steps>) -> Result<StepsUpdate> {
+    ctx.emit(json!({ "at": "first" })).await;
+    // Longer than any test runs: only a cancel ends it.
+    if steps.wait_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(steps.wait_ms)).await;
+    }
+    if !steps.fails.is_empty() {
+        return Err(NamedError::new(&steps.fails, "boom!").into());
+    }
+    Ok(Steps::update().seen([format!("first {}", steps.text)]))
+}
+
+async fn second() -> StepsUpdate {
+    Steps::update().seen(["second"])
+}
+
+/// Two nodes in a row.
+pub(crate) fn steps() -> CompiledGraph<Steps> {
+    let graph = StateGraph::new().node("first", first).node("second", second);
+    graph.edge(START, "first").edge("first", "second").compile().unwrap()
+}
+
+#[derive(State, JsonSchema, Clone, Debug, Default)]
+pub(crate) struct Ask {
+    #[reduce(append)]
+    pub(crate) answers: Vec<Value>,
+    pub(crate) done: bool,
+}
+
+async fn ask(ctx: Ctx) -> Result<AskUpdate> {
+    let answer: Value = ctx.interrupt(json!({ "question": "go on?" }))?;
+    Ok(Ask::update().answers([answer]))
+}
+
+async fn finish() -> AskUpdate {
+    Ask::update().done(true)
+}
+
+/// A node that asks, and one that follows.
+pub(crate) fn asking() -> CompiledGraph<Ask> {
+    let graph = StateGraph::new().node("ask", ask).node("finish", finish);
+    graph.edge(START, "ask").edge("ask", "finish").compile().unwrap()
+}
+
+/// The same inside another graph.
+pub(crate) fn nested() -> CompiledGraph<Ask> {
+    StateGraph::new().node("child", asking()).edge(START, "child").compile().unwrap()
+}
+
+async fn again(ctx: Ctx) -> StepsUpdate {
+    Steps::update().seen([ctx.node()])
+}
+
+/// A graph without an end.
+pub(crate) fn endless() -> CompiledGraph<Steps> {
+    StateGraph::new().node("again", again).edge(START, "again").edge("again", "again").compile().unwrap()
+}
+
+async fn configured(run: CallContext<RunConfig>) -> StepsUpdate {
+    let user = run.configurable.get("user").and_then(Value::as_str).unwrap_or("nobody");
+    Steps::update().text(user.to_owned())
+}
+
+pub(crate) fn settings() -> CompiledGraph<Steps> {
+    StateGraph::new().node("configured", configured).edge(START, "configured").compile().unwrap()
+}
+
+#[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
+pub(crate) struct Chat {
+    #[reduce(by_id)]
+    pub(crate) messages: Vec<Message>,
+}
+
+async fn reply(chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {
+    let mut request = ChatRequest::user("x");
+    request.messages = chat.messages.clone();
+    let answer = model.stream(request).await?.into_response().await?;
+    Ok(Chat::update().messages([answer.message]))
+}
+
+/// A chat with a model that repeats what it is told.
+pub(crate) fn chat() -> CompiledGraph<Chat> {
+    let model = ScriptedModel::from_fn(|request| {
+        let said = request.messages.last().map(|message| message.text()).unwrap_or_default();
+        Reply::text(format!("you said {said}"))
+    });
+    StateGraph::new().node("reply", reply).edge(START, "reply").dep(model).compile().unwrap()
+}
+
+pub(crate) fn all_graphs(server: Server) -> Server {
+    server
+        .graph("steps", steps())
+        .graph("ask", asking())
+        .graph("nested", nested())
+        .graph("endless", endless())
+        .graph("settings", settings())
+        .graph_without_schema("chat", chat())
+}
+
+/// A server on a socket.
+pub(crate) struct Served {
+    pub(crate) url: String,
+    pub(crate) client: Client,
+    running: RunningServer,
+}
+
+impl Served {
+    pub(crate) async fn new() -> Self {
+        Served::of(all_graphs(Server::new().in_memory())).await
+    }
+
+    pub(crate) async fn of(server: Server) -> Self {
+        let running = server.start().await.unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let routes = running.router();
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Served { url, client: client(), running }
+    }
+
+    pub(crate) async fn drain(&self) {
+        self.running.drain().await;
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (StatusCode, Value) {
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        let text = response.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.send(Method::GET, path, None).await;
+        assert!(status.is_success(), "GET {path}: {status} {body}");
+        body
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.send(Method::POST, path, Some(body)).await;
+        assert!(status.is_success(), "POST {path}: {status} {answer}");
+        answer
+    }
+
+    pub(crate) async fn thread(&self) -> String {
+        self.post("/threads", &json!({})).await["thread_id"].as_str().unwrap().to_owned()
+    }
+
+    /// The events of a stream, to its end.
+    pub(crate) async fn stream(&self, path: &str, body: &Value) -> Vec<Event> {
+        let response = self.request(Method::POST, path).json(body).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        events_of(&response.text().await.unwrap())
+    }
+}
+
+pub(crate) fn client() -> Client {
+    // The tests speak plain HTTP, and reqwest wants a provider all the same.
+    agentgraph_llm::http_client_builder().build().unwrap()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) data: Value,
+    pub(crate) id: Option<String>,
+}
+
+/// Reads server-sent events in the framing that is promised: CRLF, one line of data.
+pub(crate) fn events_of(text: &str) -> Vec<Event> {
+    let mut events = Vec::new();
+    for block in text.split("\r\n\r\n").filter(|block| !block.is_empty() && !block.starts_with(':')) {
+        let field =
+            |name: &str| block.split("\r\n").find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+        events.push(Event {
+            name: field("event: ").unwrap_or_else(|| panic!("{text:?}")),
+            data: serde_json::from_str(&field("data: ").unwrap()).unwrap(),
+            id: field("id: "),
+        });
+    }
+    events
+}
+
+pub(crate) fn names(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| &*event.name).collect()
+}

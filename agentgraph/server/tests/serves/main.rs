@@ -1,0 +1,14 @@
+//! The server on real sockets: what LangGraph's clients find there.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod a_killed_server_leaves_no_ghost_runs;
+mod clients_of_langgraph_work_unmodified;
+mod common;
+mod errors_have_a_detail_and_the_right_status;
+mod hostile_requests_are_refused;
+mod messages_have_langchains_shape;
+mod runs_of_a_thread_follow_its_strategy;
+mod runs_stream_in_every_mode;
+mod states_can_be_read_changed_and_forked;
+mod streams_are_resumed_without_loss;
+mod threads_and_assistants_are_found;

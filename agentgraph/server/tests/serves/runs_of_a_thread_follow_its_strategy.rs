@@ -1,0 +1,118 @@
+//! Runs beside each other: queued, refused, interrupted, rolled back, cancelled.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::common::Served;
+
+const HOUR: u64 = 3_600_000;
+
+/// A thread with a run that waits in its first node until it is stopped.
+async fn busy(server: &Served) -> (String, String) {
+    let thread = server.thread().await;
+    let body = json!({ "assistant_id": "steps", "input": { "text": "slow", "wait_ms": HOUR }, "stream_mode": "custom" });
+    let response =
+        server.request(Method::POST, &format!("/threads/{thread}/runs")).json(&body).send().await.unwrap();
+    let run: Value = response.json().await.unwrap();
+    let run = run["run_id"].as_str().unwrap().to_owned();
+    // The node runs when it has sent its event.
+    let mut events =
+        server.request(Method::GET, &format!("/threads/{thread}/runs/{run}/stream")).send().await.unwrap();
+    let mut read = String::new();
+    while !read.contains("event: custom") {
+        read += &String::from_utf8_lossy(&events.chunk().await.unwrap().unwrap());
+    }
+    (thread, run)
+}
+
+fn quick(strategy: &str) -> Value {
+    json!({
+        "assistant_id": "steps", "input": { "text": "quick", "wait_ms": 0 }, "multitask_strategy": strategy,
+    })
+}
+
+#[tokio::test]
+async fn reject_is_a_conflict() {
+    let server = Served::new().await;
+    let (thread, run) = busy(&server).await;
+    let runs = format!("/threads/{thread}/runs");
+    let (status, body) = server.send(Method::POST, &runs, Some(&quick("reject"))).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{body}");
+    assert_eq!(server.get(&format!("{runs}/{run}")).await["status"], "running");
+    assert_eq!(server.get(&format!("/threads/{thread}")).await["status"], "busy");
+}
+
+#[tokio::test]
+async fn interrupt_keeps_what_was_done_and_rollback_does_not() {
+    let server = Served::new().await;
+    for strategy in ["interrupt", "rollback"] {
+        let (thread, run) = busy(&server).await;
+        let after = server.post(&format!("/threads/{thread}/runs/wait"), &quick(strategy)).await;
+        assert_eq!(after["seen"], json!(["first quick", "second"]), "{strategy}");
+        let (status, old) = server.send(Method::GET, &format!("/threads/{thread}/runs/{run}"), None).await;
+        match strategy {
+            "interrupt" => assert_eq!(old["status"], "interrupted"),
+            _ => assert_eq!(status, StatusCode::NOT_FOUND, "the run is gone: {old}"),
+        }
+        assert_eq!(server.get(&format!("/threads/{thread}")).await["status"], "idle");
+    }
+}
+
+#[tokio::test]
+async fn enqueued_runs_follow_one_another() {
+    let server = Served::new().await;
+    let (thread, run) = busy(&server).await;
+    let runs = format!("/threads/{thread}/runs");
+    let next = server.post(&runs, &quick("enqueue")).await;
+    assert_eq!(next["status"], "pending");
+    let cancelled = server.post(&format!("{runs}/{run}/cancel?wait=true"), &json!({})).await;
+    assert_eq!(cancelled, json!({}));
+    let joined = server.get(&format!("{runs}/{}/join", next["run_id"].as_str().unwrap())).await;
+    assert_eq!(joined["text"], "quick");
+    let listed = server.get(&runs).await;
+    let statuses: Vec<&Value> = listed.as_array().unwrap().iter().map(|run| &run["status"]).collect();
+    assert_eq!(statuses, [&json!("success"), &json!("interrupted")], "the newest first");
+}
+
+#[tokio::test]
+async fn a_cancelled_run_leaves_its_thread_where_it_was() {
+    let server = Served::new().await;
+    let (thread, run) = busy(&server).await;
+    let cancel = format!("/threads/{thread}/runs/{run}/cancel");
+    let (status, body) = server.send(Method::POST, &cancel, None).await;
+    assert_eq!((status, body), (StatusCode::ACCEPTED, json!("")));
+    server.get(&format!("/threads/{thread}/runs/{run}/join")).await;
+    let state = server.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!(state["next"], json!(["first"]));
+    let (status, _) = server.send(Method::POST, &cancel, None).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "nothing is left to cancel");
+}
+
+#[tokio::test]
+async fn a_run_ends_with_its_connection_only_if_it_is_told_so() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let body = json!({
+        "assistant_id": "steps", "input": { "wait_ms": HOUR }, "stream_mode": "custom", "on_disconnect": "cancel",
+    });
+    let stream = format!("/threads/{thread}/runs/stream");
+    let mut response = server.request(Method::POST, &stream).json(&body).send().await.unwrap();
+    let place = response.headers()["content-location"].to_str().unwrap().to_owned();
+    assert_eq!(response.headers()["location"], format!("{place}/stream").as_str());
+    assert_eq!(response.headers()["cache-control"], "no-store");
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+    response.chunk().await.unwrap();
+    drop(response);
+    server.get(&format!("{place}/join")).await;
+    assert_eq!(server.get(&place).await["status"], "interrupted");
+}
+
+#[tokio::test]
+async fn runs_without_a_thread_leave_nothing() {
+    let server = Served::new().await;
+    server.post("/runs/wait", &json!({ "assistant_id": "steps", "input": { "text": "a" } })).await;
+    assert_eq!(server.post("/threads/count", &json!({})).await, 0);
+    let kept = json!({ "assistant_id": "steps", "input": { "text": "a" }, "on_completion": "keep" });
+    server.post("/runs/wait", &kept).await;
+    assert_eq!(server.post("/threads/count", &json!({})).await, 1);
+}

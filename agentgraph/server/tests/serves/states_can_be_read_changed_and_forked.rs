@@ -1,0 +1,164 @@
+//! States, histories, changes from outside, forks, answers.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::common::Served;
+
+async fn ran(server: &Served) -> String {
+    let thread = server.thread().await;
+    let body = json!({ "assistant_id": "steps", "input": { "text": "a" } });
+    server.post(&format!("/threads/{thread}/runs/wait"), &body).await;
+    thread
+}
+
+#[tokio::test]
+async fn a_run_of_two_nodes_has_four_checkpoints() {
+    let server = Served::new().await;
+    let thread = ran(&server).await;
+    let history = server.post(&format!("/threads/{thread}/history"), &json!({})).await;
+    let history = history.as_array().unwrap();
+    let shown: Vec<(&Value, &Value, &Value)> = history
+        .iter()
+        .map(|state| (&state["metadata"]["step"], &state["metadata"]["source"], &state["next"]))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (&json!(2), &json!("loop"), &json!([])),
+            (&json!(1), &json!("loop"), &json!(["second"])),
+            (&json!(0), &json!("loop"), &json!(["first"])),
+            (&json!(-1), &json!("input"), &json!(["__start__"])),
+        ]
+    );
+    for (state, parent) in history.iter().zip(&history[1..]) {
+        assert_eq!(state["parent_checkpoint"], parent["checkpoint"]);
+    }
+    assert!(history.last().unwrap()["parent_checkpoint"].is_null());
+    let run = &server.get(&format!("/threads/{thread}/runs")).await[0]["run_id"];
+    assert!(history.iter().all(|state| state["metadata"]["run_id"] == *run));
+    // Each is found again by its id, and before it the rest.
+    for (at, state) in history.iter().enumerate() {
+        let id = state["checkpoint_id"].as_str().unwrap();
+        let again = server.get(&format!("/threads/{thread}/state/{id}")).await;
+        assert_eq!((&again["values"], &again["next"]), (&state["values"], &state["next"]));
+        for before in [json!(id), state["checkpoint"].clone(), json!({ "configurable": state["checkpoint"] })]
+        {
+            let earlier =
+                server.post(&format!("/threads/{thread}/history"), &json!({ "before": before })).await;
+            assert_eq!(earlier.as_array().unwrap().len(), history.len() - at - 1);
+        }
+    }
+    let selected = json!({ "select": ["values.text", "next"], "limit": 1 });
+    let selected = server.post(&format!("/threads/{thread}/history"), &selected).await;
+    assert_eq!(selected, json!([{ "values": { "text": "a" }, "next": [] }]));
+}
+
+#[tokio::test]
+async fn a_thread_without_runs_is_empty() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let state = server.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!(
+        (&state["values"], &state["next"], &state["checkpoint"]),
+        (&json!({}), &json!([]), &json!(null))
+    );
+    assert_eq!(server.get(&format!("/threads/{thread}")).await["values"], json!(null));
+}
+
+#[tokio::test]
+async fn the_first_message_can_be_sent_again_in_other_words() {
+    let server = Served::new().await;
+    let thread = ran(&server).await;
+    let history = server.post(&format!("/threads/{thread}/history"), &json!({})).await;
+    let before = &history[3]["checkpoint"];
+    let body = json!({ "assistant_id": "steps", "input": { "text": "b" }, "checkpoint": before });
+    let values = server.post(&format!("/threads/{thread}/runs/wait"), &body).await;
+    assert_eq!(values["seen"], json!(["first b", "second"]));
+}
+
+#[tokio::test]
+async fn an_older_checkpoint_is_a_fork_and_the_head_is_none() {
+    let server = Served::new().await;
+    let thread = ran(&server).await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let history = server.post(&format!("/threads/{thread}/history"), &json!({})).await;
+    let replay =
+        json!({ "assistant_id": "steps", "input": null, "checkpoint_id": history[1]["checkpoint_id"] });
+    assert_eq!(server.post(&wait, &replay).await["seen"], json!(["first a", "second"]));
+    let head = server.get(&format!("/threads/{thread}/state")).await;
+    let body = json!({ "assistant_id": "steps", "input": { "text": "c" }, "checkpoint": head["checkpoint"] });
+    let values = server.post(&wait, &body).await;
+    assert_eq!(values["seen"], json!(["first a", "second", "first c", "second"]));
+    let history = server.post(&format!("/threads/{thread}/history"), &json!({ "limit": 100 })).await;
+    let ids: Vec<&str> =
+        history.as_array().unwrap().iter().map(|state| state["checkpoint_id"].as_str().unwrap()).collect();
+    assert!(ids.is_sorted_by(|one, other| one > other), "ids sort: {ids:?}");
+    assert!(ids.contains(&head["checkpoint_id"].as_str().unwrap()), "the branch goes on");
+}
+
+#[tokio::test]
+async fn a_question_is_answered_plainly_and_by_its_id() {
+    let server = Served::new().await;
+    for (graph, by_id) in [("ask", false), ("ask", true), ("nested", false), ("nested", true)] {
+        let thread = server.thread().await;
+        let wait = format!("/threads/{thread}/runs/wait");
+        let asked = server.post(&wait, &json!({ "assistant_id": graph, "input": {} })).await;
+        let id = asked["__interrupt__"][0]["id"].as_str().unwrap();
+        let runs = server.get(&format!("/threads/{thread}/runs")).await;
+        assert_eq!(runs[0]["status"], "success", "a run that asks has done its part");
+        let resume = if by_id { json!({ id: { "yes": true } }) } else { json!({ "yes": true }) };
+        let body = json!({ "assistant_id": graph, "command": { "resume": resume } });
+        let done = server.post(&wait, &body).await;
+        assert_eq!(done, json!({ "answers": [{ "yes": true }], "done": true }), "{graph} {by_id}");
+        assert_eq!(server.get(&format!("/threads/{thread}")).await["interrupts"], json!({}));
+    }
+}
+
+#[tokio::test]
+async fn a_question_inside_a_subgraph_is_a_task_of_its_node() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    server
+        .post(&format!("/threads/{thread}/runs/wait"), &json!({ "assistant_id": "nested", "input": {} }))
+        .await;
+    let state = server.get(&format!("/threads/{thread}/state?subgraphs=true")).await;
+    let task = &state["tasks"][0];
+    assert_eq!((&task["name"], &task["state"]["next"]), (&json!("child"), &json!(["ask"])));
+    assert_eq!(task["interrupts"][0]["value"], json!({ "question": "go on?" }));
+    let namespace = task["checkpoint"]["checkpoint_ns"].as_str().unwrap();
+    assert_eq!(namespace, format!("child:{}", task["id"].as_str().unwrap()));
+    let plain = server.get(&format!("/threads/{thread}/state")).await;
+    assert!(plain["tasks"][0]["state"].is_null());
+}
+
+#[tokio::test]
+async fn a_state_is_changed_from_outside_and_the_run_goes_on_from_there() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let stopped = json!({ "assistant_id": "steps", "input": { "text": "a" }, "interrupt_before": ["first"] });
+    server.post(&wait, &stopped).await;
+    let update = json!({ "values": { "seen": ["by hand"] }, "as_node": "first" });
+    let made = server.post(&format!("/threads/{thread}/state"), &update).await;
+    assert_eq!(made["configurable"]["thread_id"], json!(thread));
+    let state = server.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!((&state["next"], &state["metadata"]["source"]), (&json!(["second"]), &json!("update")));
+    assert_eq!(state["checkpoint_id"], made["checkpoint_id"]);
+    let rest = server.post(&wait, &json!({ "assistant_id": "steps", "input": null })).await;
+    assert_eq!(rest["seen"], json!(["by hand", "second"]));
+    let empty = server.thread().await;
+    let (status, _) =
+        server.send(Method::POST, &format!("/threads/{empty}/state"), Some(&json!({ "values": {} }))).await;
+    assert_eq!(status, 400, "a thread without a graph");
+}
+
+#[tokio::test]
+async fn durability_exit_keeps_one_checkpoint() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let body = json!({ "assistant_id": "steps", "input": { "text": "a" }, "durability": "exit" });
+    server.post(&format!("/threads/{thread}/runs/wait"), &body).await;
+    let history = server.post(&format!("/threads/{thread}/history"), &json!({})).await;
+    assert_eq!(history.as_array().unwrap().len(), 1, "{history}");
+}

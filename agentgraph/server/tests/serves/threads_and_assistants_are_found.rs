@@ -1,0 +1,116 @@
+//! Threads and assistants: made, found page by page, changed, copied, removed.
+
+use agentgraph_server::records::{MemoryRecords, SqliteRecords, conformance};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::common::Served;
+
+#[tokio::test]
+async fn threads_are_found_by_status_metadata_and_page() {
+    let server = Served::new().await;
+    for number in 0..5 {
+        let body = json!({ "metadata": { "n": number, "of": if number < 2 { "ada" } else { "grace" } } });
+        server.post("/threads", &body).await;
+    }
+    let search = json!({ "metadata": { "of": "grace" }, "limit": 2 });
+    let page = server.request(Method::POST, "/threads/search").json(&search).send().await.unwrap();
+    assert_eq!(
+        (&page.headers()["x-pagination-total"], &page.headers()["x-pagination-next"]),
+        (&"3".parse().unwrap(), &"2".parse().unwrap())
+    );
+    let found: Vec<Value> = page.json().await.unwrap();
+    assert_eq!(
+        found.iter().map(|thread| thread["metadata"]["n"].as_i64().unwrap()).collect::<Vec<_>>(),
+        [4, 3]
+    );
+    assert_eq!(server.post("/threads/count", &json!({ "metadata": { "of": "ada" } })).await, 2);
+    let oldest = json!({ "sort_by": "created_at", "sort_order": "asc", "limit": 1, "select": ["metadata"] });
+    assert_eq!(
+        server.post("/threads/search", &oldest).await,
+        json!([{ "metadata": { "n": 0, "of": "ada" } }])
+    );
+}
+
+#[tokio::test]
+async fn a_thread_has_the_graph_of_its_run_in_its_metadata() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let body = json!({ "assistant_id": "steps", "input": { "text": "a" } });
+    server.post(&format!("/threads/{thread}/runs/wait"), &body).await;
+    let found = server.post("/threads/search", &json!({ "metadata": { "graph_id": "steps" } })).await;
+    assert_eq!(found[0]["thread_id"], json!(thread));
+    assert_eq!(found[0]["values"]["seen"], json!(["first a", "second"]));
+    let renamed = json!({ "metadata": { "title": "tea" } });
+    let (_, changed) = server.send(Method::PATCH, &format!("/threads/{thread}"), Some(&renamed)).await;
+    assert_eq!(
+        (&changed["metadata"]["title"], &changed["metadata"]["graph_id"]),
+        (&json!("tea"), &json!("steps"))
+    );
+    let copy = server.post(&format!("/threads/{thread}/copy"), &json!({})).await;
+    assert_ne!(copy["thread_id"], json!(thread));
+    assert_eq!(copy["values"], found[0]["values"]);
+    let (status, _) = server.send(Method::DELETE, &format!("/threads/{thread}"), None).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    let (status, _) = server.send(Method::GET, &format!("/threads/{thread}"), None).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    let (status, _) = server
+        .send(Method::POST, &format!("/threads/{thread}/runs"), Some(&json!({ "assistant_id": "ask" })))
+        .await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn each_graph_has_an_assistant_from_the_start() {
+    let server = Served::new().await;
+    let found = server.post("/assistants/search", &json!({ "graph_id": "steps" })).await;
+    let assistant = &found[0];
+    // What `uuid.uuid5(uuid.UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), "steps")` gives.
+    assert_eq!(assistant["assistant_id"], "01d10e59-d4b4-51ec-8e94-9b2716b34de8");
+    assert_eq!((&assistant["name"], &assistant["version"]), (&json!("steps"), &json!(1)));
+    assert_eq!(assistant["metadata"], json!({ "created_by": "system" }));
+    let id = assistant["assistant_id"].as_str().unwrap();
+    let drawn = server.get(&format!("/assistants/{id}/graph")).await;
+    let edges: Vec<(&Value, &Value)> =
+        drawn["edges"].as_array().unwrap().iter().map(|edge| (&edge["source"], &edge["target"])).collect();
+    assert_eq!(edges, [(&json!("__start__"), &json!("first")), (&json!("first"), &json!("second"))]);
+    let schemas = server.get(&format!("/assistants/{id}/schemas")).await;
+    assert_eq!(schemas["input_schema"]["properties"]["seen"]["type"], "array");
+    let chat = server.post("/assistants/search", &json!({ "graph_id": "chat" })).await;
+    let chat =
+        server.get(&format!("/assistants/{}/schemas", chat[0]["assistant_id"].as_str().unwrap())).await;
+    assert!(chat["input_schema"].is_null());
+}
+
+#[tokio::test]
+async fn assistants_have_versions_and_give_their_runs_a_configuration() {
+    let server = Served::new().await;
+    let made =
+        json!({ "graph_id": "settings", "name": "mine", "config": { "configurable": { "user": "ada" } } });
+    let made = server.post("/assistants", &made).await;
+    let id = made["assistant_id"].as_str().unwrap();
+    let user = async || {
+        let answer = server.post("/runs/wait", &json!({ "assistant_id": id, "input": {} })).await;
+        answer["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(user().await, "ada");
+    let change = json!({ "config": { "configurable": { "user": "grace" } } });
+    let (_, changed) = server.send(Method::PATCH, &format!("/assistants/{id}"), Some(&change)).await;
+    assert_eq!((&changed["version"], &changed["name"]), (&json!(2), &json!("mine")));
+    assert_eq!(user().await, "grace");
+    server.post(&format!("/assistants/{id}/latest"), &json!({ "version": 1 })).await;
+    assert_eq!(user().await, "ada");
+    let versions = server.post(&format!("/assistants/{id}/versions"), &json!({})).await;
+    assert_eq!(versions.as_array().unwrap().len(), 2);
+    let (status, _) = server.send(Method::DELETE, &format!("/assistants/{id}"), None).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    assert_eq!(server.post("/assistants/count", &json!({ "graph_id": "settings" })).await, 1);
+}
+
+#[tokio::test]
+async fn both_stores_keep_the_contract() {
+    let broken = conformance::check(&MemoryRecords::default()).await.unwrap();
+    assert_eq!(broken, Vec::<String>::new());
+    let broken = conformance::check(&SqliteRecords::open(":memory:").await.unwrap()).await.unwrap();
+    assert_eq!(broken, Vec::<String>::new());
+}
