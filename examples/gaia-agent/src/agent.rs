@@ -30,7 +30,7 @@ use agentgraph_llm::{ChatEvent, CompiledAgent, Message, Origin};
 use futures_util::StreamExt;
 
 pub use builder::{BuildError, GaiaAgentBuilder};
-pub(crate) use pattern::expression;
+pub(crate) use pattern::{expression, opposite};
 pub use prompt::{Prompt, PromptChoice};
 pub use solution::{AnswerKind, Figures, Solution, Votes};
 

@@ -184,13 +184,4 @@ async fn command(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_definition_of_the_command_line_is_valid() {
-        Cli::command().debug_assert();
-    }
-}
+mod tests;

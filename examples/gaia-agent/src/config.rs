@@ -191,6 +191,33 @@ impl Environment<'_> {
     }
 }
 
+impl Models {
+    /// The offline model answers if it is asked for, and if no model is named and there is no key.
+    fn of(flags: &Flags, environment: &Environment<'_>, file: &FileConfig) -> Result<Self, ConfigError> {
+        let default = |provider: Provider, name| environment.key(provider.key_variables()).map(|_| name);
+        let choose = |flag: &str, named: [&Option<String>; 2], off: &str, default: Option<&str>| {
+            let variable = format!("GAIA_AGENT_{}", flag[2..].to_uppercase().replace('-', "_"));
+            let [flagged, filed] = named;
+            let named = flagged.clone().or_else(|| environment.get(&variable)).or_else(|| filed.clone());
+            let name = named.as_deref().or(default).filter(|name| *name != off);
+            name.map(|name| configured(name, flag, environment)).transpose()
+        };
+        let main = choose("--model", [&flags.model, &file.model], OFFLINE, default(Provider::OpenAi, MODEL))?;
+        let fallback = match &main {
+            // Without a model to fall back from there is none to fall back to.
+            None => None,
+            Some(model) => {
+                let is_of_openai = matches!(model.name.provider, Provider::OpenAi | Provider::OpenAiChat);
+                let default = (is_of_openai && model.name.to_string() != FALLBACK).then_some(FALLBACK);
+                choose("--fallback", [&flags.fallback, &file.fallback], NONE, default)?
+            }
+        };
+        let named = [&flags.media_model, &file.media_model];
+        let media = choose("--media-model", named, NONE, default(Provider::Gemini, MEDIA))?;
+        Ok(Models { main, fallback, media })
+    }
+}
+
 impl Config {
     /// Reads all settings. `folder` is the working directory.
     ///
@@ -210,8 +237,7 @@ impl Config {
             Some(path) => FileConfig::read(path)?,
             None => FileConfig::of_data_dir(&data_dir)?,
         };
-        let model = model(flags, &environment, &file)?;
-        let fallback = fallback(flags, &environment, &file, model.as_ref())?;
+        let models = Models::of(flags, &environment, &file)?;
         let settings = settings(flags, &file, &data_dir)?;
         let prompts_name = flags.prompt.clone().or(file.prompt).unwrap_or_else(|| "a".to_owned());
         let prompts = prompts(&prompts_name)?;
@@ -230,7 +256,7 @@ impl Config {
         }
         Ok(Config {
             work_dir: flags.work_dir.clone().map_or_else(|| folder.to_owned(), |dir| folder.join(dir)),
-            models: Models { main: model, fallback, media: media(flags, &environment, &file.media_model)? },
+            models,
             keys: Keys {
                 tavily: environment.key(&["TAVILY_API_KEY"]),
                 hugging_face: environment.key(&["HF_TOKEN"]),
@@ -306,71 +332,6 @@ fn of_user(environment: &Environment<'_>) -> Option<PathBuf> {
         absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local").join("share")))
     };
     base.map(|base| base.join("gaia-agent"))
-}
-
-/// The offline model answers if it is asked for, and if no model is named and there is no key.
-fn model(
-    flags: &Flags,
-    environment: &Environment<'_>,
-    file: &FileConfig,
-) -> Result<Option<ModelConfig>, ConfigError> {
-    let named =
-        flags.model.clone().or_else(|| environment.get("GAIA_AGENT_MODEL")).or_else(|| file.model.clone());
-    match named {
-        Some(name) if name == OFFLINE => Ok(None),
-        Some(name) => configured(&name, "--model", environment).map(Some),
-        None => match environment.key(Provider::OpenAi.key_variables()) {
-            Some(_) => configured(MODEL, "--model", environment).map(Some),
-            None => Ok(None),
-        },
-    }
-}
-
-fn fallback(
-    flags: &Flags,
-    environment: &Environment<'_>,
-    file: &FileConfig,
-    model: Option<&ModelConfig>,
-) -> Result<Option<ModelConfig>, ConfigError> {
-    let named = flags
-        .fallback
-        .clone()
-        .or_else(|| environment.get("GAIA_AGENT_FALLBACK"))
-        .or_else(|| file.fallback.clone());
-    let is_of_openai =
-        |model: &&ModelConfig| matches!(model.name.provider, Provider::OpenAi | Provider::OpenAiChat);
-    match (named, model) {
-        // Without a model to fall back from there is none to fall back to.
-        (_, None) => Ok(None),
-        (Some(name), _) if name == NONE => Ok(None),
-        (Some(name), _) => configured(&name, "--fallback", environment).map(Some),
-        (None, model) => {
-            match model.filter(is_of_openai).filter(|model| model.name.to_string() != FALLBACK) {
-                Some(_) => configured(FALLBACK, "--fallback", environment).map(Some),
-                None => Ok(None),
-            }
-        }
-    }
-}
-
-fn media(
-    flags: &Flags,
-    environment: &Environment<'_>,
-    file: &Option<String>,
-) -> Result<Option<ModelConfig>, ConfigError> {
-    let named = flags
-        .media_model
-        .clone()
-        .or_else(|| environment.get("GAIA_AGENT_MEDIA_MODEL"))
-        .or_else(|| file.clone());
-    match named {
-        Some(name) if name == NONE => Ok(None),
-        Some(name) => configured(&name, "--media-model", environment).map(Some),
-        None => match environment.key(Provider::Gemini.key_variables()) {
-            Some(_) => configured(MEDIA, "--media-model", environment).map(Some),
-            None => Ok(None),
-        },
-    }
 }
 
 fn configured(name: &str, flag: &str, environment: &Environment<'_>) -> Result<ModelConfig, ConfigError> {

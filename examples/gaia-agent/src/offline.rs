@@ -39,9 +39,7 @@ questions of the embedded evaluation server alone. Set OPENAI_API_KEY for a lang
 /// # Ok::<(), agentgraph_llm::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct OfflineModel {
-    ids: MessageIds,
-}
+pub struct OfflineModel;
 
 /// The next step of the model.
 #[derive(Debug)]
@@ -57,14 +55,7 @@ enum Step {
 impl OfflineModel {
     /// The model.
     pub fn new() -> Self {
-        OfflineModel::default()
-    }
-
-    /// Sets the source of message ids, such as [`MessageIds::sequence`].
-    #[must_use]
-    pub fn message_ids(mut self, ids: MessageIds) -> Self {
-        self.ids = ids;
-        self
+        OfflineModel
     }
 
     fn answer(&self, request: &ChatRequest) -> ChatResponse {
@@ -88,7 +79,7 @@ impl OfflineModel {
             ),
         };
         let message = Message::new(Role::Assistant, blocks)
-            .with_id(self.ids.next_id())
+            .with_id(MessageIds::default().next_id())
             .with_origin(Origin::new(NAME, NAME));
         let usage =
             Usage::new(letters(&request.messages) / 4, letters(std::slice::from_ref(&message)) / 4 + 1);

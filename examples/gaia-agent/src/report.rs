@@ -207,7 +207,11 @@ impl Report {
             ("cache hits", format!("{:.0} %", 100.0 * self.hit_rate())),
             (
                 "model calls",
-                format!("{} ({:.1} a question)", self.model_calls(), per(self.model_calls(), count)),
+                format!(
+                    "{} ({:.1} a question)",
+                    self.model_calls(),
+                    share(self.model_calls() as usize, count)
+                ),
             ),
             ("tokens", format!("{} in, {} out", bill.input_total, bill.output_total)),
             ("cost", cost),
@@ -263,8 +267,4 @@ fn time(time: Duration) -> String {
 
 fn median(times: &[Duration]) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
-}
-
-fn per(part: u64, whole: usize) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

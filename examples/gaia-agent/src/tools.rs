@@ -35,27 +35,6 @@ const MEDIA: Duration = Duration::from_secs(180);
 const FILE: Duration = Duration::from_secs(60);
 const RESULT: usize = 60_000;
 
-/// The names of all tools, in the order in which they are offered.
-pub const NAMES: [&str; 17] = [
-    "duckduckgo_search",
-    "tavily_search",
-    "visit_page",
-    "archive_page",
-    "wikipedia",
-    "youtube_transcript",
-    "arxiv_search",
-    "list_files",
-    "read_file",
-    "read_excel",
-    "download_file",
-    "execute_python_file",
-    "understand_video",
-    "understand_audio",
-    "analyze_image",
-    "calculator",
-    "python_repl",
-];
-
 /// Calculates the value of an arithmetic expression: `+ - * / // % **`, brackets, and functions such as
 /// `sqrt`, `round`, `log`, `sin`, `max`, `sum`, `gcd` and `factorial`.
 #[tool]
@@ -66,7 +45,7 @@ fn calculator(
     evaluate(&expression).map_err(ToolError::failed)
 }
 
-/// The tools that these services offer, in the order of [`NAMES`].
+/// The tools that these services offer.
 pub fn offered(services: &Services) -> Vec<Arc<dyn Tool>> {
     let python = services.python.as_ref().map(|python| python.timeout).unwrap_or_default();
     let python = python + Duration::from_secs(10);
@@ -112,3 +91,6 @@ pub fn kind_by_content(content: &[u8]) -> Option<&'static str> {
 fn limited(tool: impl Tool + 'static, time: Duration) -> Arc<dyn Tool> {
     Arc::new(tool.timeout(time).max_result_bytes(RESULT))
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,3 +102,6 @@ impl Default for World {
         World::new()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,16 +71,6 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// All kinds.
-    pub const ALL: [AnswerKind; 6] = [
-        AnswerKind::Final,
-        AnswerKind::Cached,
-        AnswerKind::Pattern,
-        AnswerKind::BestText,
-        AnswerKind::BestResult,
-        AnswerKind::Unknown,
-    ];
-
     /// The kind in words, for people.
     pub fn in_words(self) -> &'static str {
         match self {

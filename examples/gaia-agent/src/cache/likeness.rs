@@ -1,56 +1,9 @@
 //! How alike two questions are. Pure.
 
-/// Words that turn a question round.
-const TURNS: [&str; 21] = [
-    "not",
-    "no",
-    "never",
-    "without",
-    "except",
-    "excluding",
-    "including",
-    "only",
-    "before",
-    "after",
-    "first",
-    "last",
-    "least",
-    "most",
-    "lowest",
-    "highest",
-    "smallest",
-    "largest",
-    "earliest",
-    "latest",
-    "second",
-];
-
-const NUMBERS: [&str; 24] = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
-    "hundred",
-    "thousand",
-    "million",
-];
+/// Words that turn a question round, and numbers.
+const WORDS: &str = "not no never without except excluding including only before after first last least most lowest highest smallest \
+largest earliest latest second zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen \
+seventeen eighteen nineteen twenty hundred thousand million";
 
 /// How alike two texts are, from 0 to 1: one less the share of letters that have to change.
 ///
@@ -99,12 +52,7 @@ fn marks(question: &str) -> Vec<String> {
             let lower = part.to_lowercase();
             let has_digit = part.chars().any(char::is_numeric);
             let is_name = !is_first && part.chars().any(char::is_uppercase);
-            if has_digit
-                || is_name
-                || NUMBERS.contains(&&*lower)
-                || TURNS.contains(&&*lower)
-                || lower.ends_with("n't")
-            {
+            if has_digit || is_name || WORDS.split(' ').any(|word| word == lower) || lower.ends_with("n't") {
                 marks.push(lower);
             }
             if !part.is_empty() {
@@ -116,41 +64,4 @@ fn marks(question: &str) -> Vec<String> {
         }
     }
     marks
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn questions_that_differ_in_what_matters_are_not_alike() {
-        let base = "How many studio albums did Mira Solheim publish between 2000 and 2009?";
-        assert!(are_alike(
-            base,
-            "How many studio albums did Mira Solheim publish between 2000 and 2009 ?",
-            0.9
-        ));
-        assert!(are_alike(
-            base,
-            "how many studio albums has Mira Solheim published between 2000 and 2009?",
-            0.85
-        ));
-        for other in [
-            "How many studio albums did Mira Solheim publish between 2000 and 2008?",
-            "How many studio albums did Mira Solberg publish between 2000 and 2009?",
-            "How many studio albums did Mira Solheim not publish between 2000 and 2009?",
-            "How many albums did the author of the book publish in the year of the war?",
-        ] {
-            assert!(!are_alike(base, other, 0.8), "{other}");
-        }
-        for (one, other) in [
-            ("What is 2+2?", "What is 2-2?"),
-            ("Which has the most cells?", "Which has the least cells?"),
-            ("Name two rivers.", "Name ten rivers."),
-            ("Is it true?", "Isn't it true?"),
-            ("What is 3.5 times 2?", "What is 35 times 2?"),
-        ] {
-            assert!(likeness(one, other) > 0.7 && !are_alike(one, other, 0.7), "{one} {other}");
-        }
-    }
 }

@@ -47,7 +47,7 @@ impl Screen {
 }
 
 /// Shows control characters, and those that change the direction of the text, as what they are.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let is_unruly = |letter: char| {
         (letter.is_control() && letter != '\n' && letter != '\t')
             || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -57,14 +57,4 @@ fn escape(text: &str) -> String {
             |letter| if is_unruly(letter) { letter.escape_unicode().to_string() } else { letter.to_string() },
         )
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_text_moves_the_cursor_or_turns_the_line_round() {
-        assert_eq!(escape("a\u{1b}[2Jb\r\u{202e}c\nd\te"), "a\\u{1b}[2Jb\\u{d}\\u{202e}c\nd\te");
-    }
 }

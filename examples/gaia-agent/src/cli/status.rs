@@ -38,7 +38,7 @@ impl Drop for Status {
 }
 
 /// `[####------] 8/20`, without the bar if there is no room.
-fn bar(done: usize, total: usize, width: usize) -> String {
+pub(super) fn bar(done: usize, total: usize, width: usize) -> String {
     let figures = format!("{done}/{total}");
     let room = width.saturating_sub(figures.len() + 3).min(BAR);
     if room < 5 {
@@ -46,18 +46,4 @@ fn bar(done: usize, total: usize, width: usize) -> String {
     }
     let full = (done.min(total) * room).checked_div(total).unwrap_or(room);
     format!("[{}{}] {figures}", "#".repeat(full), "-".repeat(room - full))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_fills_with_the_questions_and_fits_the_line() {
-        assert_eq!(bar(0, 20, 18), "[-----------] 0/20");
-        assert_eq!(bar(10, 20, 100), format!("[{}{}] 10/20", "#".repeat(15), "-".repeat(15)));
-        assert_eq!(bar(20, 20, 19), "[###########] 20/20");
-        assert_eq!(bar(3, 20, 9), "3/20");
-        assert_eq!(bar(0, 0, 18), "[############] 0/0");
-    }
 }

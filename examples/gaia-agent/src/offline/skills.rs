@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Step;
 use super::facts::Facts;
 use super::read::{between, commas, least, numbers, sheet, word_after};
-use crate::agent::expression;
+use crate::agent::{expression, opposite};
 
 /// `None` for a question of another kind; else the answer, or the step before it.
 type Skill = fn(&Facts) -> Option<Result<String, Step>>;
@@ -19,15 +19,6 @@ const SKILLS: [Skill; 20] = [
 
 /// The drinks that are sold at kiosks.
 const DRINKS: [&str; 8] = ["soda", "coffee", "tea", "water", "juice", "milk", "cocoa", "lemonade"];
-
-const OPPOSITES: [(&str, &str); 6] = [
-    ("left", "right"),
-    ("up", "down"),
-    ("north", "south"),
-    ("hot", "cold"),
-    ("open", "closed"),
-    ("day", "night"),
-];
 
 pub(super) fn next(facts: &Facts) -> Step {
     match SKILLS.iter().find_map(|skill| skill(facts)) {
@@ -61,12 +52,7 @@ fn boxes(facts: &Facts) -> Option<Result<String, Step>> {
 fn backwards(facts: &Facts) -> Option<Result<String, Step>> {
     let forwards: String = facts.question.chars().rev().collect();
     let word = word_after(&forwards, "opposite of the word ")?;
-    let opposite = OPPOSITES.iter().find_map(|(one, other)| match word {
-        word if word == *one => Some(*other),
-        word if word == *other => Some(*one),
-        _ => None,
-    });
-    Some(opposite.map(str::to_owned).ok_or_else(|| unclear("the dictionary")))
+    Some(opposite(word).map(str::to_owned).ok_or_else(|| unclear("the dictionary")))
 }
 
 /// The table of an operation.

@@ -55,20 +55,3 @@ fn plain(field: &Field) -> Option<Value> {
         _ => return None,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changed_and_cut_files_are_errors_or_questions() {
-        let file = include_bytes!("../../tests/fixtures/files/metadata.parquet");
-        assert_eq!(read(file.to_vec()).unwrap()[1].level, 3);
-        for at in (4..file.len()).step_by(11) {
-            let mut changed = file.to_vec();
-            changed[at] ^= 0x55;
-            let _ = read(changed);
-            assert!(read(file[..at].to_vec()).is_err(), "{at}");
-        }
-    }
-}

@@ -109,37 +109,3 @@ impl fmt::Debug for Services {
         parts.field("python", &self.python).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    /// A reader that never comes to an end by itself.
-    #[tokio::test]
-    async fn blocking_work_ends_with_the_call_that_waits_for_it() {
-        let folder = std::env::temp_dir().join(format!("gaia-desk-{}", uuid::Uuid::new_v4()));
-        let services = Services {
-            http: Http::new(true).unwrap(),
-            guard: Guard::new(),
-            addresses: Addresses::on("http://127.0.0.1:1").unwrap(),
-            tavily_key: None,
-            media: None,
-            python: None,
-        };
-        let desk = Desk::new(Arc::new(services), None, &folder, None).unwrap();
-        let (sender, ended) = tokio::sync::oneshot::channel();
-        let endless = desk.blocking(move |_, work| {
-            while work.check().is_ok() {
-                std::thread::yield_now();
-            }
-            let mut rest = Vec::new();
-            let read = std::io::Read::read_to_end(&mut work.reader(b"more"), &mut rest);
-            let _ = sender.send(read.is_err());
-        });
-        assert!(tokio::time::timeout(Duration::from_millis(1), endless).await.is_err());
-        assert!(ended.await.unwrap(), "libraries can read no more");
-        std::fs::remove_dir_all(folder).unwrap();
-    }
-}

@@ -26,30 +26,6 @@ const PIECE: usize = 64 << 10;
 
 /// Elements that have no readable text.
 const SILENT: [&str; 8] = ["script", "style", "template", "svg", "iframe", "object", "noembed", "noframes"];
-/// Elements that begin and end a line, and those with an empty line around them.
-const BLOCKS: [&str; 20] = [
-    "div",
-    "section",
-    "article",
-    "header",
-    "footer",
-    "main",
-    "aside",
-    "nav",
-    "form",
-    "figure",
-    "figcaption",
-    "dt",
-    "dd",
-    "address",
-    "details",
-    "summary",
-    "fieldset",
-    "hr",
-    "option",
-    "caption",
-];
-const APART: [&str; 8] = ["p", "ul", "ol", "dl", "table", "blockquote", "pre", "body"];
 
 /// A part of a page.
 enum Part<'p> {
@@ -246,10 +222,13 @@ impl Writer {
         self.is_plain &= name != "pre";
     }
 
+    /// Elements with an empty line around them, and those that begin and end a line.
     fn border(&mut self, name: &str) {
         match name {
-            name if APART.contains(&name) => self.new_line(2),
-            name if BLOCKS.contains(&name) => self.new_line(1),
+            "p" | "ul" | "ol" | "dl" | "table" | "blockquote" | "pre" | "body" => self.new_line(2),
+            "div" | "section" | "article" | "header" | "footer" | "main" | "aside" | "nav" | "form"
+            | "figure" | "figcaption" | "dt" | "dd" | "address" | "details" | "summary" | "fieldset"
+            | "hr" | "option" | "caption" => self.new_line(1),
             _ => {}
         }
     }
@@ -403,56 +382,4 @@ fn collected(html: &str, state: Option<State>) -> String {
     });
     // Nothing ends this work.
     scanned.map_or_else(|_| html.to_owned(), |()| text)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn results_are_read_with_their_addresses() {
-        let page = r#"<div class="result"><h2 class="result__title">
-            <a rel="nofollow" class="result__a" href="//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.example%2Fx%3Fy%3D1&amp;rut=0">The <b>first</b> &amp; best</a></h2>
-            <a class="result__snippet" href="x">A line &#x27;here&#39;.</a></div>
-            <div class="result result--ad"><a class="result__a" href="https://advert.example/">Buy</a></div>
-            <div class="result"><a class="result__a" href="https://b.example/">Second</a> <a class="result__snippets" href="x">no</a>"#;
-        assert_eq!(
-            results(page),
-            ["The first & best\nhttps://a.example/x?y=1\nA line 'here'.", "Second\nhttps://b.example/\n"]
-        );
-    }
-
-    #[test]
-    fn a_page_becomes_text_with_its_headings_lists_and_tables() {
-        let html = "<html><head><title>A &amp; B</title><style>p {}</style><script>if (a < b) { '</p>' }</script></head><body>\
-            <h1>Head</h1><p>One &eacute;\n two.</p><ul><li>a<ol><li>b</ol><li>c</ul>\
-            <table><tr><th colspan=2>wide<tr><td>x<br>y</td><td>z</td></tr></table><a href='/to'>there</a><pre>a\n  b</pre>";
-        let base = "https://a.example/page".parse().unwrap();
-        let page = page(html, Some(&base), &Work::new()).unwrap();
-        assert_eq!(
-            page.to_text(),
-            "# A & B\n\n# Head\n\nOne é two.\n\n- a\n  1. b\n- c\n\n| wide | |\n| x y | z |\n\nthere\n\na\n  b"
-        );
-        assert_eq!(page.links, [("there".to_owned(), "https://a.example/to".to_owned())]);
-    }
-
-    #[test]
-    fn a_page_of_a_million_open_elements_ends() {
-        let page = page(&"<div><b><table><td>".repeat(250_000), None, &Work::new()).unwrap();
-        assert!(page.text.len() < TEXT);
-        assert_eq!(
-            (unescaped("&amp;lt;&#39;&nope;<b>"), text("a <b>b</b>&hellip;")),
-            ("&lt;'&nope;<b>".to_owned(), "a b…".to_owned())
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn no_page_makes_it_panic(page in "(<a |</a>|class=|result__a|result__snippet|href=|\"|'|>|<|&#|&amp;|;|é| ){0,60}") {
-            results(&page);
-            text(&page);
-        }
-    }
 }

@@ -216,35 +216,3 @@ pub(super) fn media_type(name: &str, bytes: &[u8]) -> Option<&'static str> {
     // A name says which of several forms a recording without a mark has.
     Some(kind.media_type).filter(|media_type| !media_type.is_empty())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_content_decides_and_a_name_that_says_otherwise_is_named() {
-        let cases: [(&str, &[u8], &str, Option<&str>); 8] = [
-            ("a.png", b"\x89PNG\r\n", "an image", None),
-            ("a.png", b"%PDF-1.4", "a PDF", Some("an image")),
-            ("a.pdf", b"<!DOCTYPE html><p>", "a web page", Some("a PDF")),
-            ("a", b"RIFF\0\0\0\0WAVEfmt ", "a recording", None),
-            ("a.mp3", b"\0\x01\x02", "a recording", None),
-            ("a.csv", b"\xff\xfea\0,\0", "a table as text", None),
-            ("a.docx", b"PK\x03\x04broken", "an archive", Some("a Word document")),
-            ("a.bin", b"\x01\0\x02", "data of an unknown kind", None),
-        ];
-        for (name, bytes, kind, said) in cases {
-            let (found, otherwise) = identify(name, bytes);
-            assert_eq!((found.name, otherwise.map(|kind| kind.name)), (kind, said), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_tool_that_is_not_offered_is_not_named() {
-        let image = by_name("a.png").unwrap();
-        assert_eq!(image.sentence(&|_| true), "It is an image: `analyze_image` looks at it.");
-        assert_eq!(image.sentence(&|_| false), "It is an image: no tool of this run reads it.");
-        let code = by_name("A.PY").unwrap();
-        assert_eq!(code.tools(&|tool| tool == "read_file"), "`read_file` shows its text");
-    }
-}

@@ -5,7 +5,7 @@ use agentgraph_llm::{ToolError, tool};
 use reqwest::Url;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::{feed, html};
@@ -123,4 +123,9 @@ pub(super) async fn tavily_search(
 pub(super) fn read<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, ToolError> {
     serde_json::from_str(text)
         .map_err(|error| failed(format!("the service's answer has another form: {error}")))
+}
+
+/// A part of an answer, by its JSON pointer; `None` if the answer has no such part.
+pub(super) fn part<T: for<'de> Deserialize<'de>>(answer: &Value, path: &str) -> Result<Option<T>, ToolError> {
+    answer.pointer(path).map(T::deserialize).transpose().map_err(failed)
 }

@@ -4,46 +4,18 @@ use agentgraph::CallContext;
 use agentgraph_llm::{ToolError, tool};
 use reqwest::Url;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::desk::Desk;
 use super::readers::view;
-use super::search::{below, failed, not_empty, read, with};
+use super::search::{below, failed, not_empty, part, read, with};
 use super::{html, work::Work};
-
-#[derive(Deserialize)]
-struct Answer {
-    error: Option<Refusal>,
-    query: Option<Query>,
-    parse: Option<Parsed>,
-}
-
-#[derive(Deserialize)]
-struct Refusal {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    info: String,
-}
-
-#[derive(Deserialize)]
-struct Query {
-    #[serde(default)]
-    search: Vec<Hit>,
-    #[serde(default)]
-    pages: Vec<Page>,
-}
 
 #[derive(Deserialize)]
 struct Hit {
     title: String,
     #[serde(default)]
     snippet: String,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    revisions: Vec<Revision>,
 }
 
 #[derive(Deserialize)]
@@ -79,7 +51,7 @@ pub(super) async fn wikipedia(
     let query = not_empty(&query)?;
     let hits =
         ask(&desk, &[("action", "query"), ("list", "search"), ("srlimit", "5"), ("srsearch", query)]).await?;
-    let hits = hits.query.map(|query| query.search).unwrap_or_default();
+    let hits: Vec<Hit> = part(&hits, "/query/search")?.ok_or_else(|| failed("the answer has no list"))?;
     let Some(best) = hits.first() else { return Ok(format!("Wikipedia has no article about `{query}`.")) };
     let revision = match date.as_deref().map(str::trim).filter(|date| !date.is_empty()) {
         Some(date) => Some(revision_of(&desk, &best.title, date).await?),
@@ -95,7 +67,7 @@ pub(super) async fn wikipedia(
         ("disabletoc", "1"),
         which,
     ];
-    let article = ask(&desk, &parts).await?.parse;
+    let article: Option<Parsed> = part(&ask(&desk, &parts).await?, "/parse")?;
     let article =
         article.ok_or_else(|| failed(format!("Wikipedia does not give the article `{}`", best.title)))?;
     let text = desk.blocking(move |_, work| text_of(&article, work)).await?.map_err(failed)?;
@@ -115,13 +87,14 @@ pub(super) async fn wikipedia(
     Ok(shown)
 }
 
-async fn ask(desk: &Desk, pairs: &[(&str, &str)]) -> Result<Answer, ToolError> {
+async fn ask(desk: &Desk, pairs: &[(&str, &str)]) -> Result<Value, ToolError> {
     let url = below(&desk.services.addresses.wikipedia, "w/api.php")?;
     let url = with(&with(&url, &[("format", "json"), ("formatversion", "2")]), pairs);
-    let answer: Answer = read(&desk.services.http.get_text(&url).await.map_err(failed)?)?;
-    match answer.error {
-        Some(error) => Err(failed(format!("Wikipedia refused the request ({}): {}", error.code, error.info))),
-        None => Ok(answer),
+    let answer: Value = read(&desk.services.http.get_text(&url).await.map_err(failed)?)?;
+    let said = |part: &str| answer["error"][part].as_str().unwrap_or_default();
+    match answer["error"] {
+        Value::Null => Ok(answer),
+        _ => Err(failed(format!("Wikipedia refused the request ({}): {}", said("code"), said("info")))),
     }
 }
 
@@ -139,8 +112,7 @@ async fn revision_of(desk: &Desk, title: &str, date: &str) -> Result<Revision, T
     ];
     let url: Vec<_> =
         parts.into_iter().chain([("rvstart", end.as_str()), ("titles", title), ("redirects", "1")]).collect();
-    let found = ask(desk, &url).await?.query.and_then(|query| query.pages.into_iter().next());
-    let revision = found.and_then(|page| page.revisions.into_iter().next());
+    let revision = part(&ask(desk, &url).await?, "/query/pages/0/revisions/0")?;
     revision.ok_or_else(|| failed(format!("the article `{title}` did not exist at the end of {day}")))
 }
 

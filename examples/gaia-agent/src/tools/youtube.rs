@@ -13,30 +13,7 @@ use serde_json::json;
 use super::desk::Desk;
 use super::feed;
 use super::readers::view;
-use super::search::{below, with};
-
-fn failed(why: impl std::fmt::Display) -> ToolError {
-    ToolError::failed(why)
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Player {
-    captions: Option<Captions>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Captions {
-    player_captions_tracklist_renderer: Option<Tracks>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Tracks {
-    #[serde(default)]
-    caption_tracks: Vec<Track>,
-}
+use super::search::{below, failed, part, read, with};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,9 +54,8 @@ pub(super) async fn youtube_transcript(
     let url = with(&url, &[("key", key)]);
     let request = http.post(&url, &json!({ "context": client, "videoId": id }));
     let player = http.text(&url, request).await.map_err(failed)?;
-    let player: Player = serde_json::from_str(&player).map_err(failed)?;
-    let tracks = player.captions.and_then(|captions| captions.player_captions_tracklist_renderer);
-    let tracks = tracks.map(|tracks| tracks.caption_tracks).unwrap_or_default();
+    let tracks = part(&read(&player)?, "/captions/playerCaptionsTracklistRenderer/captionTracks")?;
+    let tracks: Vec<Track> = tracks.unwrap_or_default();
     let track = best(&tracks, &language).ok_or_else(|| failed("the video has no transcript"))?;
     let url = base.join(&track.base_url).map_err(failed)?;
     // The answer of a service must not lead anywhere else.
@@ -129,35 +105,4 @@ pub(super) fn video_id(video: &str) -> Option<String> {
         }
     };
     is_id(&id).then_some(id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_id_of_a_video_is_found_in_all_forms_of_its_address() {
-        for video in [
-            "L1vXCYZAYYM",
-            "https://www.youtube.com/watch?v=L1vXCYZAYYM",
-            "http://youtube.com/watch?t=3&v=L1vXCYZAYYM",
-            "https://m.youtube.com/watch?v=L1vXCYZAYYM#x",
-            "https://youtu.be/L1vXCYZAYYM?si=x",
-            "https://www.youtube.com/shorts/L1vXCYZAYYM",
-            "https://www.youtube.com/embed/L1vXCYZAYYM",
-        ] {
-            assert_eq!(video_id(video).as_deref(), Some("L1vXCYZAYYM"), "{video}");
-        }
-        for video in [
-            "",
-            "short",
-            "https://evil.example/watch?v=L1vXCYZAYYM",
-            "https://youtube.com.evil.example/watch?v=L1vXCYZAYYM",
-            "https://www.youtube.com/watch?v=../../../../x",
-            "https://www.youtube.com/watch",
-            "file:///etc/passwd",
-        ] {
-            assert_eq!(video_id(video), None, "{video}");
-        }
-    }
 }

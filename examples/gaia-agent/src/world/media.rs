@@ -69,7 +69,7 @@ pub(super) fn code(letter: char) -> &'static str {
 }
 
 /// The text in a picture of large letters; `?` for one that is none.
-fn read_picture(png: &[u8]) -> Option<String> {
+pub(super) fn read_picture(png: &[u8]) -> Option<String> {
     let mut decoder = png::Decoder::new_with_limits(Cursor::new(png), png::Limits { bytes: 16 << 20 });
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().ok()?;
@@ -100,7 +100,7 @@ fn read_picture(png: &[u8]) -> Option<String> {
 }
 
 /// The text of a recording of Morse code; `?` for a letter that is none.
-fn read_recording(wav: &[u8]) -> Option<String> {
+pub(super) fn read_recording(wav: &[u8]) -> Option<String> {
     let mut reader = hound::WavReader::new(Cursor::new(wav)).ok()?;
     let unit = (reader.spec().sample_rate / (RATE / UNIT)).max(1);
     let samples: Vec<i32> = reader.samples::<i32>().take(20_000_000).collect::<Result<_, _>>().ok()?;
@@ -181,33 +181,4 @@ fn perceive(world: &World, part: &Value) -> Option<String> {
         _ => None,
     };
     Some(text.unwrap_or_else(|| format!("Nothing can be made out in this file of the type {kind}.")))
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::world::{picture, recording};
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(32))]
-
-        #[test]
-        fn what_is_drawn_is_seen_and_what_is_sent_is_heard(text in "[A-Z0-9]{1,6}( [A-Z0-9]{1,6}){0,2}") {
-            let (drawn, sent) = (picture(&text).unwrap(), recording(&text).unwrap());
-            let (seen, heard) = (read_picture(&drawn), read_recording(&sent));
-            prop_assert_eq!(seen.as_deref(), Some(text.as_str()));
-            prop_assert_eq!(heard.as_deref(), Some(text.as_str()));
-        }
-
-        #[test]
-        fn broken_files_are_not_made_out(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
-            read_picture(&bytes);
-            read_recording(&bytes);
-            let (drawn, sent) = (picture("A 1").unwrap(), recording("A").unwrap());
-            read_picture(&drawn[..cut.min(drawn.len())]);
-            read_recording(&sent[..cut.min(sent.len())]);
-        }
-    }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agentgraph::MemorySaver;
 use agentgraph_llm::{Reply, ScriptedModel, StopReason};
 use gaia_agent::agent::{AnswerKind, Attachment, PromptChoice, Task};
-use gaia_agent::cache::{AnswerCache, CacheKey};
+use gaia_agent::cache::{AnswerCache, CacheKey, are_alike, likeness};
 use gaia_agent::settings::Settings;
 use serde_json::json;
 
@@ -204,4 +204,32 @@ async fn without_a_cache_every_question_is_asked() {
     }
     assert_eq!(model.requests().len(), 2);
     assert!(!scene.folder.file("agent_cache.json").exists());
+}
+
+#[test]
+fn questions_that_differ_in_what_matters_are_not_alike() {
+    let base = "How many studio albums did Mira Solheim publish between 2000 and 2009?";
+    assert!(are_alike(base, "How many studio albums did Mira Solheim publish between 2000 and 2009 ?", 0.9));
+    assert!(are_alike(
+        base,
+        "how many studio albums has Mira Solheim published between 2000 and 2009?",
+        0.85
+    ));
+    for other in [
+        "How many studio albums did Mira Solheim publish between 2000 and 2008?",
+        "How many studio albums did Mira Solberg publish between 2000 and 2009?",
+        "How many studio albums did Mira Solheim not publish between 2000 and 2009?",
+        "How many albums did the author of the book publish in the year of the war?",
+    ] {
+        assert!(!are_alike(base, other, 0.8), "{other}");
+    }
+    for (one, other) in [
+        ("What is 2+2?", "What is 2-2?"),
+        ("Which has the most cells?", "Which has the least cells?"),
+        ("Name two rivers.", "Name ten rivers."),
+        ("Is it true?", "Isn't it true?"),
+        ("What is 3.5 times 2?", "What is 35 times 2?"),
+    ] {
+        assert!(likeness(one, other) > 0.7 && !are_alike(one, other, 0.7), "{one} {other}");
+    }
 }

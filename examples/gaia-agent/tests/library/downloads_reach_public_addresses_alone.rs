@@ -10,7 +10,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use gaia_agent::net::{Guard, Resolve};
+use gaia_agent::net::{Guard, Resolve, is_public};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -236,4 +236,96 @@ async fn the_tool_stores_a_file_under_a_plain_name_and_can_run_again() {
             .await;
     assert!(said.unwrap().contains("`downloads/evil.sh`"), "the name of a server leads nowhere");
     assert!(!scene.folder.file("evil.sh").exists() && !scene.folder.file("here/.bashrc").exists());
+}
+
+#[test]
+fn only_addresses_of_the_public_internet_are_public() {
+    let public = [
+        "1.1.1.1",
+        "93.184.215.14",
+        "100.63.255.255",
+        "100.128.0.1",
+        "172.15.0.1",
+        "172.32.0.1",
+        "192.0.1.1",
+        "198.17.255.255",
+        "198.20.0.1",
+        "223.255.255.255",
+        "2606:4700:4700::1111",
+        "2001:4860:4860::8888",
+        "::ffff:1.1.1.1",
+        "64:ff9b::101:101",
+        "2002:101:101::1",
+    ];
+    let other = [
+        "0.0.0.0",
+        "0.1.2.3",
+        "10.0.0.1",
+        "100.64.0.1",
+        "100.127.255.255",
+        "127.0.0.1",
+        "127.255.0.1",
+        "169.254.169.254",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.0.0.8",
+        "192.0.2.1",
+        "192.88.99.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "198.19.255.255",
+        "198.51.100.1",
+        "203.0.113.1",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::127.0.0.1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::7f00:1",
+        "64:ff9b:1::1",
+        "100::1",
+        "2001::1",
+        "2001:2::1",
+        "2001:10::1",
+        "2001:20::1",
+        "2001:db8::1",
+        "2002:7f00:1::1",
+        "2002:a00:1::1",
+        "3fff::1",
+        "5f00::1",
+        "fc00::1",
+        "fd12::1",
+        "fe80::1",
+        "fec0::1",
+        "ff02::1",
+    ];
+    for address in public {
+        assert!(is_public(address.parse().unwrap()), "{address}");
+    }
+    for address in other {
+        assert!(!is_public(address.parse().unwrap()), "{address}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_downloads_are_plain_and_lead_nowhere() {
+    let scene = Scene::new().await;
+    let named = async |name: &str| {
+        let input = json!({ "url": "/library/stations.csv", "name": name });
+        let said = call(&scene, "download_file", input).await.unwrap();
+        said.split('`').nth(1).unwrap().strip_prefix("downloads/").unwrap().to_owned()
+    };
+    assert_eq!(named("my report.pdf").await, "my report.pdf");
+    for name in ["../../etc/passwd", "/etc/passwd", "..\\..\\passwd", ".passwd", "pass\0wd", "pa/../passwd"] {
+        assert_eq!(named(name).await, "passwd", "{name:?}");
+    }
+    for name in ["", "..", "/", "\u{202e}", "..."] {
+        let plain = named(name).await;
+        assert!(plain.starts_with("download-") && plain == named(name).await, "{name:?}: {plain}");
+    }
+    assert_eq!(named(&"a".repeat(500)).await.len(), 100);
 }

@@ -6,11 +6,10 @@ use agentgraph::MemorySaver;
 use agentgraph_llm::{Reply, ScriptedModel};
 use gaia_agent::agent::Task;
 use gaia_agent::python::{Python, PythonError, PythonSettings, Ran, Sandbox};
-use gaia_agent::tools::NAMES;
 use serde_json::json;
 
 use crate::common::Folder;
-use crate::support::{Scene, call_with, python_in, results, sandboxes};
+use crate::support::{NAMES, Scene, call_with, python_in, results, sandboxes};
 
 fn python(folder: &Folder) -> PythonSettings {
     python_in(folder)

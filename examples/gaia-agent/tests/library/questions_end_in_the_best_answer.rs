@@ -216,3 +216,24 @@ async fn pattern_answers_are_off_unless_asked_for() {
         model.requests().iter().all(|request| request.messages.iter().all(|one| one.role != Role::Assistant))
     );
 }
+
+#[tokio::test]
+async fn only_plain_questions_have_an_answer_by_pattern() {
+    let scene = Scene::new().await;
+    let model = ScriptedModel::from_fn(|_: &ChatRequest| Reply::text("FINAL ANSWER: of the model"));
+    let agent = scene.builder(model).patterns(true).build().unwrap();
+    let cases = [
+        ("What is 17 * 3?", Some("51")),
+        ("Calculate (2 + 3) ^ 2.", Some("25")),
+        (".tfel drow eht fo etisoppo eht etirw ,ecnetnes siht dnatsrednu uoy fI", Some("right")),
+        ("What is 1,000 + 1?", None),
+        ("What is 7?", None),
+        ("What is 1 / 0?", None),
+        ("What is the capital of Norway?", None),
+        ("How much is 2 + 2 in the story?", None),
+    ];
+    for (question, expected) in cases {
+        let answer = agent.solve(question, &Task::ask(question)).await.unwrap().answer;
+        assert_eq!(answer, expected.unwrap_or("of the model"), "{question}");
+    }
+}

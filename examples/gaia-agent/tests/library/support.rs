@@ -20,6 +20,27 @@ use zip::write::SimpleFileOptions;
 
 use crate::common::Folder;
 
+/// The names of all tools, in the order in which they are offered.
+pub const NAMES: [&str; 17] = [
+    "duckduckgo_search",
+    "tavily_search",
+    "visit_page",
+    "archive_page",
+    "wikipedia",
+    "youtube_transcript",
+    "arxiv_search",
+    "list_files",
+    "read_file",
+    "read_excel",
+    "download_file",
+    "execute_python_file",
+    "understand_video",
+    "understand_audio",
+    "analyze_image",
+    "calculator",
+    "python_repl",
+];
+
 pub struct Scene {
     pub folder: Folder,
     pub server: WorldServer,

@@ -1,14 +1,13 @@
-//! The fifteen tools under the names of the document: with typed arguments, and offered only where their keys
-//! are.
+//! The seventeen tools under the names of the document: with typed arguments, and offered only where their
+//! keys are.
 
 use agentgraph_llm::{Reply, ScriptedModel};
 use gaia_agent::GaiaAgent;
 use gaia_agent::agent::Task;
-use gaia_agent::tools::NAMES;
 use serde_json::{Value, json};
 
 use crate::common::Folder;
-use crate::support::{Scene, call_with};
+use crate::support::{NAMES, Scene, call_with};
 
 #[tokio::test]
 async fn a_tool_without_its_key_is_not_offered() {

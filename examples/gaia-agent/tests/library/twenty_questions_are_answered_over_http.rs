@@ -9,10 +9,9 @@ use gaia_agent::agent::{AnswerKind, Solution};
 use gaia_agent::evaluation::{Score, Submission, SubmittedAnswer};
 use gaia_agent::offline::OfflineModel;
 use gaia_agent::score::is_right;
-use gaia_agent::tools::NAMES;
 use gaia_agent::world::World;
 
-use crate::support::Scene;
+use crate::support::{NAMES, Scene};
 
 async fn submit(scene: &Scene, solutions: &[Solution]) -> Score {
     let answer = |solution: &Solution| SubmittedAnswer {

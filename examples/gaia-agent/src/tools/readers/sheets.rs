@@ -86,3 +86,6 @@ fn check_archive(bytes: &[u8], work: &Work) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
