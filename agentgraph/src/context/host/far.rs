@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::TaskEvents;
 use crate::context::ValuesByType;
@@ -18,6 +19,10 @@ pub struct FarSide {
     pub(crate) once: Option<Arc<dyn Checkpointer>>,
     /// Receives the events of the task.
     pub(crate) events: Option<Arc<dyn TaskEvents>>,
+    /// The longest time for the attempt.
+    pub(crate) timeout: Option<Duration>,
+    /// Why the node is not run.
+    pub(crate) given_up: Option<String>,
 }
 
 impl FarSide {
@@ -49,13 +54,31 @@ impl FarSide {
         self.events = Some(events);
         self
     }
+
+    /// The longest time that this process gives the attempt, as a [timeout](crate::Timeout) of its node. A
+    /// shorter one of the node's own is kept.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Does not run the node: its attempt fails with [`Code::WorkerLost`](crate::Code::WorkerLost) and is the
+    /// last one. For a node that ends each process that runs it.
+    pub fn given_up(mut self, problem: impl Into<String>) -> Self {
+        self.given_up = Some(problem.into());
+        self
+    }
 }
 
 impl fmt::Debug for FarSide {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FarSide { context, once, events } = self;
+        let FarSide { context, once, events, timeout, given_up } = self;
         let mut parts = out.debug_struct("FarSide");
         parts.field("context", &context.is_some()).field("once_in", &once.is_some());
-        parts.field("events", &events.is_some()).finish()
+        parts
+            .field("events", &events.is_some())
+            .field("timeout", timeout)
+            .field("given_up", given_up)
+            .finish()
     }
 }
