@@ -1,6 +1,7 @@
 //! [`RestateClient`]: calls of graphs that workers serve.
 
 mod answer;
+mod builder;
 mod call;
 mod edit;
 mod history;
@@ -9,6 +10,7 @@ mod stream;
 mod threads;
 
 pub use self::answer::RemoteAnswer;
+pub use self::builder::RestateClientBuilder;
 pub use self::call::{RemoteCall, SentContext};
 pub use self::edit::RemoteEdit;
 pub use self::history::RemoteHistory;
@@ -43,7 +45,12 @@ impl RestateClient {
     /// # Errors
     /// [`Code::Host`](agentgraph::Code::Host) if the address is no URL.
     pub fn connect(ingress: &str) -> Result<Self, Error> {
-        Ok(RestateClient { ingress: Ingress::new(ingress)?, keys: None, relay: None })
+        RestateClient::builder().connect(ingress)
+    }
+
+    /// A client with settings that a connection needs, such as the headers of a gateway.
+    pub fn builder() -> RestateClientBuilder {
+        RestateClientBuilder::default()
     }
 
     /// The keys of the workers: see [`RestateWorker::encryption`](crate::RestateWorker::encryption).
@@ -69,7 +76,8 @@ impl RestateClient {
     }
 
     /// How long a server that is not reached, or that does not know the graph yet, is asked again; 30
-    /// seconds if not set. A call that has reached the server has no limit: it takes as long as its run.
+    /// seconds if not set. So long at most takes what is answered without a run, such as `state` or `cancel`.
+    /// A call that has reached the server takes as long as its run, or [as it may](RemoteCall::timeout).
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.ingress.patience = patience;

@@ -69,7 +69,7 @@ mod worker;
 
 pub use client::{
     RemoteAnswer, RemoteCall, RemoteEdit, RemoteEvent, RemoteGraph, RemoteHistory, RemoteStream,
-    RemoteThreads, RestateClient, SentContext, SentEvent,
+    RemoteThreads, RestateClient, RestateClientBuilder, SentContext, SentEvent,
 };
 pub use headers::Headers;
 pub use relay::{EventRelay, Relaying};

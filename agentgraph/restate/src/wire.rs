@@ -67,6 +67,10 @@ impl Wire {
         self.blobs.as_ref()
     }
 
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// Whether a payload of this size goes to the blob store.
     pub(crate) fn is_large(&self, bytes: usize) -> bool {
         bytes > self.inline

@@ -107,7 +107,10 @@ impl<S: StoredState> RemoteCall<S> {
     }
 
     /// Sends a header with the call, from which the workers make contexts:
-    /// [`RestateWorker::context_from`](crate::RestateWorker::context_from). It is encrypted as the input is.
+    /// [`RestateWorker::context_from`](crate::RestateWorker::context_from). It is stored with the call, and
+    /// encrypted as the input is. Without keys, a call with a header whose name is that of a credential, such
+    /// as `authorization` or `x-api-key`, is refused with
+    /// [`Code::SecretNeedsKey`](agentgraph::Code::SecretNeedsKey).
     pub fn header(mut self, name: impl AsRef<str>, value: impl Into<String>) -> Self {
         self.with.headers.insert(name.as_ref().to_ascii_lowercase(), value.into());
         self
@@ -121,8 +124,17 @@ impl<S: StoredState> RemoteCall<S> {
         self
     }
 
+    /// How long the end of the call is waited for; no limit if not set. The call itself goes on: made again
+    /// under its [idempotency key](Self::idempotency_key), it gets its end. To limit the run, use
+    /// [`deadline`](Self::deadline).
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.with.timeout = Some(limit);
+        self
+    }
+
     /// The idempotency key of the call; a random one if not set. The server answers a call with the key of an
-    /// earlier one from that one, for a day.
+    /// earlier one of the same kind on the thread from that one, for a day: a `resume` never gets the outcome
+    /// of an `invoke`.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.with.idempotency_key = Some(key.into());
         self

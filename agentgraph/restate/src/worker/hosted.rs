@@ -1,6 +1,7 @@
 //! [`Hosted`]: a graph as a worker serves it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentgraph::BoxError;
 use agentgraph::checkpoint::Checkpointer;
@@ -15,12 +16,17 @@ use crate::headers::Headers;
 use crate::wire::message::{CallInfo, Order};
 use crate::wire::{Label, Part, Wire};
 
+/// Settings of a service, by name.
+pub(super) type Settings = std::collections::HashMap<String, String>;
+
 /// Adds a context to what a task is given.
 pub(super) type ContextMaker =
     Arc<dyn Fn(FarSide, &Headers, &str) -> Result<FarSide, BoxError> + Send + Sync>;
 
 pub(super) struct Hosted {
     pub(super) name: String,
+    /// The code of the worker, which tasks of its invocations ask for.
+    pub(super) build: String,
     pub(super) graph: Arc<dyn HostedGraph>,
     pub(super) saver: Option<Arc<dyn Checkpointer>>,
     pub(super) wire: Wire,
@@ -28,6 +34,8 @@ pub(super) struct Hosted {
     pub(super) poster: Option<Poster>,
     /// The most supersteps of one invocation.
     pub(super) share: u64,
+    /// The longest time for an attempt of a node.
+    pub(super) longest_task: Duration,
     /// Whether the worker is about to stop.
     pub(super) parts: CancellationToken,
 }
@@ -45,7 +53,7 @@ impl Hosted {
     ) -> Result<(FarSide, Option<Arc<TaskPosts>>), BoxError> {
         let posts = self.posts(&about, thread).map(|posts| Arc::new(posts.of_task(&about.views)));
         let headers = Headers::sent(about.headers);
-        let mut far = FarSide::new();
+        let mut far = FarSide::new().timeout(self.longest_task);
         if let Some(saver) = &self.saver {
             far = far.once_in(Arc::clone(saver));
         }
@@ -81,9 +89,20 @@ impl Hosted {
         steps_of(&self.name)
     }
 
-    /// The name of the service of tasks.
+    /// The name of the service of tasks. An invocation of the steps goes on with the code that it began with,
+    /// and so do the tasks that leave it: it calls the service of its own build.
     pub(super) fn tasks(&self) -> String {
-        format!("{}.tasks", self.name)
+        format!("{}.tasks.{}", self.name, self.build)
+    }
+
+    /// What a server keeps of each service. A worker whose services and settings are the same is the same.
+    pub(super) fn settings(&self) -> Settings {
+        let (fingerprint, limit) = (self.graph.fingerprint().to_owned(), self.longest_task);
+        [
+            ("agentgraph.fingerprint".to_owned(), fingerprint),
+            ("agentgraph.longest_task".to_owned(), format!("{limit:?}")),
+        ]
+        .into()
     }
 }
 

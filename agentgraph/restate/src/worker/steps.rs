@@ -96,7 +96,7 @@ pub(super) async fn drive(
     }
 }
 
-/// Has the call that drives a thread stop at its next boundary. Answers whether there is one.
+/// Has the invocation that drives a thread stop at its next boundary. Answers with its id, or with nothing.
 pub(super) async fn drain(
     hosted: &Hosted,
     ctx: &ContextInternal,
@@ -108,7 +108,7 @@ pub(super) async fn drain(
     if let Some(driving) = &driving {
         Waits::signal_drain(ctx, driving);
     }
-    Ok(vec![u8::from(driving.is_some())].into())
+    Ok(driving.unwrap_or_default().into())
 }
 
 /// Deletes the rows of a thread, its history and its large values.
