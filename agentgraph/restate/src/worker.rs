@@ -1,5 +1,6 @@
 //! [`RestateWorker`]: a process that runs the threads and tasks of graphs for a Restate server.
 
+mod attempt;
 mod definition;
 mod hosted;
 mod look;
@@ -32,7 +33,7 @@ use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::hosted::{ContextMaker, Hosted};
+use self::hosted::{Begun, ContextMaker, Hosted};
 use self::posting::Poster;
 use self::register::{Registration, Services};
 use crate::headers::Headers;
@@ -48,6 +49,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest time that a task may take, unless set otherwise.
 const LONGEST_TASK: Duration = Duration::from_secs(60 * 60);
+
+/// The workers that a node may cost, unless set otherwise.
+const DEATHS: u32 = 3;
 
 /// A process that runs the threads and tasks of graphs for a Restate server. Start one on each machine, all
 /// with the same graphs.
@@ -86,6 +90,7 @@ pub struct RestateWorker {
     inline: usize,
     share: u64,
     longest_task: Duration,
+    deaths: u32,
 }
 
 impl Default for RestateWorker {
@@ -112,6 +117,7 @@ impl RestateWorker {
             inline: INLINE,
             share: SHARE,
             longest_task: LONGEST_TASK,
+            deaths: DEATHS,
         }
     }
 
@@ -246,6 +252,15 @@ impl RestateWorker {
         self
     }
 
+    /// After how many lost workers a node is given up that was running in each of them, 3 if not set: it may
+    /// be what ends them. Its attempt then fails with
+    /// [`Code::WorkerLost`](agentgraph::Code::WorkerLost), which its error handler gets. These are apart from
+    /// the retries of its policy.
+    pub fn deaths_per_node(mut self, workers: u32) -> Self {
+        self.deaths = workers;
+        self
+    }
+
     /// Serves until the process ends.
     ///
     /// # Errors
@@ -339,6 +354,8 @@ impl RestateWorker {
             poster,
             share: self.share,
             longest_task: self.longest_task,
+            deaths: self.deaths,
+            begun: Begun::default(),
             parts,
         })
     }

@@ -1,6 +1,7 @@
 //! [`Hosted`]: a graph as a worker serves it.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agentgraph::BoxError;
@@ -23,6 +24,33 @@ pub(super) type Settings = std::collections::HashMap<String, String>;
 pub(super) type ContextMaker =
     Arc<dyn Fn(FarSide, &Headers, &str) -> Result<FarSide, BoxError> + Send + Sync>;
 
+/// The steps of invocations that this process has begun and not ended. One that is to be done again, because
+/// a connection was lost, has not cost a worker.
+#[derive(Default)]
+pub(super) struct Begun(Mutex<HashSet<(String, u64)>>);
+
+/// So many are remembered, which other workers may have ended.
+const REMEMBERED: usize = 10_000;
+
+impl Begun {
+    /// Remembers a step. Returns whether it was remembered already.
+    pub(super) fn begin(&self, invocation: &str, number: u64) -> bool {
+        let mut steps = self.steps();
+        if steps.len() >= REMEMBERED {
+            steps.clear();
+        }
+        !steps.insert((invocation.to_owned(), number))
+    }
+
+    pub(super) fn end(&self, invocation: &str, number: u64) {
+        self.steps().remove(&(invocation.to_owned(), number));
+    }
+
+    fn steps(&self) -> MutexGuard<'_, HashSet<(String, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 pub(super) struct Hosted {
     pub(super) name: String,
     /// The code of the worker, which tasks of its invocations ask for.
@@ -36,6 +64,10 @@ pub(super) struct Hosted {
     pub(super) share: u64,
     /// The longest time for an attempt of a node.
     pub(super) longest_task: Duration,
+    /// After how many lost workers a node is given up.
+    pub(super) deaths: u32,
+    /// The tasks that this process has begun.
+    pub(super) begun: Begun,
     /// Whether the worker is about to stop.
     pub(super) parts: CancellationToken,
 }

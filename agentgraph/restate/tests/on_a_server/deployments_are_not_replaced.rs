@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::common::server::{Server, free_ports};
+use crate::common::server::{self, Server, free_ports};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Page {
@@ -125,6 +125,28 @@ async fn runs_under_way_end_on_the_code_that_they_began_with() {
     assert_eq!(pages.invoke(Page::update()).thread("t-0").finish().await.unwrap().lines[5..], ["2"; 5]);
     let outputs = passes(&two).pass(&7_u64).thread("p-new").finish().await.unwrap();
     assert_eq!(outputs.get("other"), Some(&"2".to_owned()));
+}
+
+/// Without the old code nothing could cancel the runs, so they are killed at the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_whose_code_is_gone_go_on_with_newer_code_once_they_are_killed() {
+    let server = Server::start().await;
+    let (one, two) = (Release::new("1", "right"), Release::new("2", "other"));
+    let worker = one.serve(&server, loopback()).await.unwrap();
+    let graph = RestateClient::connect(&server.ingress).unwrap().graph::<Page>("release");
+    let run = tokio::spawn(graph.invoke(Page::update()).thread("t").into_future());
+    one.begun(1).await;
+    drop(worker);
+    let _worker = two.serve(&server, loopback()).await.unwrap();
+    let sql = "select id from sys_invocation where target_service_name = 'release' and pinned_deployment_id in \
+               (select id from sys_deployment) and status <> 'completed'";
+    let open = server.query(sql).await;
+    assert_eq!(open.len(), 1);
+    let url = format!("{}/invocations/{}/kill", server.admin, open[0]["id"].as_str().unwrap());
+    assert!(server::http().patch(url).send().await.unwrap().status().is_success());
+    assert!(run.await.unwrap().unwrap_err().message().contains("killed"));
+    two.gate.add_permits(1);
+    assert_eq!(graph.proceed().thread("t").finish().await.unwrap().lines, ["2"; 5]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
