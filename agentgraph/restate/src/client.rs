@@ -25,7 +25,7 @@ use agentgraph::checkpoint::KeyRing;
 use agentgraph::host::RunCall;
 use agentgraph::run::{Cancellation, Checkpoint};
 use agentgraph::state::StoredState;
-use agentgraph::{Error, InterruptId};
+use agentgraph::{Error, InterruptId, Outcome};
 use serde::Serialize;
 
 use self::ingress::Ingress;
@@ -174,6 +174,20 @@ impl<S: StoredState> RemoteGraph<S> {
     /// As [`CompiledGraph::proceed`](agentgraph::CompiledGraph::proceed).
     pub fn proceed(&self) -> RemoteCall<S> {
         RemoteCall::new(self, Ok(RunCall::proceed()))
+    }
+
+    /// The outcome of a call that was [sent](RemoteCall::send) to a thread, once it is there. The server
+    /// keeps it for a day.
+    ///
+    /// # Errors
+    /// That of the call, or if the server is not reached.
+    pub async fn attach(
+        &self,
+        thread: impl AsRef<str>,
+        invocation: impl AsRef<str>,
+    ) -> Result<Outcome<S>, Error> {
+        let end = self.threads.attach(thread.as_ref(), invocation.as_ref()).await?;
+        end.into_result::<S>(&self.schema)
     }
 
     /// Answers a call that waits for it in [`RemoteCall::wait_answer`]: the call goes on and returns its

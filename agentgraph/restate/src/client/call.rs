@@ -132,6 +132,36 @@ impl<S: StoredState> RemoteCall<S> {
         self
     }
 
+    /// Begins the call so much later. The server waits, not this process.
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.with.delay = Some(delay);
+        self
+    }
+
+    /// Sends the call, and does not wait for its end. Returns the id of its invocation, with which
+    /// [`RemoteGraph::attach`] waits for it, in any process.
+    ///
+    /// ```no_run
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph_restate::RemoteGraph;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Triage { note: String }
+    /// # async fn call(graph: RemoteGraph<Triage>) -> Result<()> {
+    /// let tomorrow = std::time::Duration::from_secs(24 * 60 * 60);
+    /// let sent = graph.invoke(Triage::update()).thread("t-1").after(tomorrow).send().await?;
+    /// let outcome = graph.attach("t-1", &sent).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the server is not reached.
+    pub async fn send(self) -> Result<String, Error> {
+        let RemoteCall { graph, call, thread, with } = self;
+        let thread = thread.ok_or_else(no_thread)?;
+        graph.threads.send_with(&thread, call?, with).await
+    }
+
     /// The idempotency key of the call; a random one if not set. The server answers a call with the key of an
     /// earlier one of the same kind on the thread from that one, for a day: a `resume` never gets the outcome
     /// of an `invoke`.

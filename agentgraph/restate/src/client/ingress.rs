@@ -39,6 +39,13 @@ struct Problem {
     message: String,
 }
 
+/// The server's answer to a request that is only sent.
+#[derive(Deserialize)]
+struct Sent {
+    #[serde(rename = "invocationId")]
+    invocation_id: String,
+}
+
 enum Attempt {
     Done(Bytes),
     Failed(Error),
@@ -77,13 +84,28 @@ impl Ingress {
         })
     }
 
-    /// Sends a request to a handler, and does not wait for it.
-    pub(super) async fn send(&self, target: Target<'_>, payload: Bytes) -> Result<(), Error> {
-        let url = self.url(&[target.service, target.key, target.handler, "send"])?;
-        match self.attempt(self.client.post(url).body(payload), None).await {
-            Attempt::Done(_) => Ok(()),
-            Attempt::Failed(error) | Attempt::Again(error) => Err(error),
+    /// Sends a request to a handler, and does not wait for it. Returns the id of its invocation.
+    pub(super) async fn send(
+        &self,
+        target: Target<'_>,
+        payload: Bytes,
+        key: &str,
+        delay: Option<Duration>,
+    ) -> Result<String, Error> {
+        let mut url = self.url(&[target.service, target.key, target.handler, "send"])?;
+        if let Some(delay) = delay {
+            url.query_pairs_mut().append_pair("delay", &format!("{}ms", delay.as_millis()));
         }
+        let answer = self.again(|| self.client.post(url.clone()).body(payload.clone()), Some(key)).await?;
+        let sent: Sent = serde_json::from_slice(&answer)
+            .map_err(|error| Error::new(Code::Host, format!("the server names no invocation: {error}")))?;
+        Ok(sent.invocation_id)
+    }
+
+    /// Waits for the answer to a request that was sent.
+    pub(super) async fn attach(&self, invocation: &str) -> Result<Bytes, Error> {
+        let url = self.url(&["restate", "invocation", invocation, "attach"])?;
+        self.again(|| self.client.get(url.clone()), None).await
     }
 
     /// Whether an invocation is open.
@@ -103,12 +125,16 @@ impl Ingress {
         key: Option<&str>,
     ) -> Result<Bytes, Error> {
         let url = self.url(&[target.service, target.key, target.handler])?;
+        self.again(|| self.client.post(url.clone()).body(payload.clone()), key).await
+    }
+
+    /// Sends a request, again if it may not have reached the server.
+    async fn again(&self, request: impl Fn() -> RequestBuilder, key: Option<&str>) -> Result<Bytes, Error> {
         let mut lost_since = None;
         let mut wait = Duration::from_millis(20);
         loop {
             let begun = Instant::now();
-            let request = self.client.post(url.clone()).body(payload.clone());
-            let error = match self.attempt(request, key).await {
+            let error = match self.attempt(request(), key).await {
                 Attempt::Done(answer) => return Ok(answer),
                 Attempt::Failed(error) => return Err(error),
                 Attempt::Again(error) => error,

@@ -53,6 +53,8 @@ pub(super) struct With {
     pub(super) name: Option<String>,
     /// How long its end is waited for.
     pub(super) timeout: Option<Duration>,
+    /// When it begins, from now.
+    pub(super) delay: Option<Duration>,
 }
 
 impl RemoteThreads {
@@ -70,8 +72,61 @@ impl RemoteThreads {
         self.call_with(thread, call, With::default()).await
     }
 
+    /// Sends a call to a thread, and does not wait for its end. Returns the id of its invocation, for
+    /// [`attach`](Self::attach).
+    ///
+    /// # Errors
+    /// If the server is not reached.
+    pub async fn send(&self, thread: &str, call: RunCall) -> Result<String, Error> {
+        self.send_with(thread, call, With::default()).await
+    }
+
+    /// The end of a call that was [sent](Self::send) to a thread, once it is there. The server keeps it for a
+    /// day.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn attach(&self, thread: &str, invocation: &str) -> Result<RunEnd, Error> {
+        self.end(thread, self.ingress.attach(invocation).await?).await
+    }
+
+    pub(super) async fn send_with(&self, thread: &str, call: RunCall, with: With) -> Result<String, Error> {
+        let delay = with.delay;
+        let (payload, key) = self.prepared(thread, call, with).await?;
+        self.ingress.send(self.target(thread, "call"), payload, &key, delay).await
+    }
+
     pub(super) async fn call_with(&self, thread: &str, call: RunCall, with: With) -> Result<RunEnd, Error> {
-        let With { headers, idempotency_key, waits, name, timeout } = with;
+        let (timeout, delay) = (with.timeout, with.delay);
+        let (payload, key) = self.prepared(thread, call, with).await?;
+        let answer = async {
+            let target = self.target(thread, "call");
+            match delay {
+                None => self.ingress.call(target, payload, Some(&key)).await,
+                Some(_) => {
+                    let sent = self.ingress.send(target, payload, &key, delay).await?;
+                    self.ingress.attach(&sent).await
+                }
+            }
+        };
+        let answer = match timeout {
+            None => answer.await?,
+            Some(limit) => tokio::time::timeout(limit, answer).await.map_err(|_| no_end(limit))??,
+        };
+        self.end(thread, answer).await
+    }
+
+    async fn end(&self, thread: &str, answer: Bytes) -> Result<RunEnd, Error> {
+        match self.read(Part::Driven, thread, answer).await? {
+            Driven::Ended(end) => Ok(end),
+            Driven::Refused(problem) => Err(problem.into()),
+            Driven::More { .. } => Err(Error::new(Code::Host, "a worker ended a call before its end")),
+        }
+    }
+
+    /// The payload of a call and its idempotency key.
+    async fn prepared(&self, thread: &str, call: RunCall, with: With) -> Result<(Bytes, String), Error> {
+        let With { headers, idempotency_key, waits, name, .. } = with;
         if let Some(name) = headers.keys().find(|name| is_credential(name)).filter(|_| !self.wire.has_keys())
         {
             return Err(clear_credential(name));
@@ -80,17 +135,7 @@ impl RemoteThreads {
         let key = idempotency_key.map(|key| format!("{}/{key}", call.kind()));
         let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
         let request = ThreadRequest { call, at: Micros::of(SystemTime::now()), headers, waits, name };
-        let payload = self.request(thread, &request).await?;
-        let answer = self.ingress.call(self.target(thread, "call"), payload, Some(&key));
-        let answer = match timeout {
-            None => answer.await?,
-            Some(limit) => tokio::time::timeout(limit, answer).await.map_err(|_| no_end(limit))??,
-        };
-        match self.read(Part::Driven, thread, answer).await? {
-            Driven::Ended(end) => Ok(end),
-            Driven::Refused(problem) => Err(problem.into()),
-            Driven::More { .. } => Err(Error::new(Code::Host, "a worker ended a call before its end")),
-        }
+        Ok((self.request(thread, &request).await?, key))
     }
 
     /// The newest checkpoint of a thread, also while a call runs in it; `None` if there is no such thread.
@@ -136,7 +181,8 @@ impl RemoteThreads {
         }
         // It was killed at the server, and its thread says that it runs.
         let payload = self.request(thread, &Order::Settle).await?;
-        self.ingress.send(self.target(thread, "settle"), payload).await?;
+        let key = Uuid::new_v4().to_string();
+        self.ingress.send(self.target(thread, "settle"), payload, &key, None).await?;
         Ok(Cancellation::NotRunning)
     }
 

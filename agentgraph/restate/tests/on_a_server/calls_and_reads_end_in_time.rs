@@ -102,6 +102,26 @@ async fn a_caller_waits_as_long_as_it_wants_and_gets_the_end_later() {
     assert_eq!(gate.begun(), 1);
 }
 
+/// The server waits for the time of the call, and keeps its end for another process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_sent_for_later_and_its_end_is_fetched_by_another_client() {
+    const DELAY: Duration = Duration::from_millis(700);
+    let server = server::shared().await;
+    let (_worker, graph) = serve(server, "sent", trip(&Gate::new())).await;
+    let begun = std::time::Instant::now();
+    let call = || graph.invoke(Trip::update()).thread("t").max_supersteps(1);
+    let sent = call().after(DELAY).send().await.unwrap();
+    assert!(graph.state("t").await.unwrap().is_none(), "the call has not begun");
+    let other = RestateClient::connect(&server.ingress).unwrap().graph::<Trip>("sent");
+    let outcome = other.attach("t", &sent).await.unwrap();
+    assert!(begun.elapsed() >= DELAY);
+    assert_eq!(outcome.output().seen, ["note"]);
+    assert_eq!(other.attach("t", &sent).await.unwrap().output(), outcome.output());
+    let begun = std::time::Instant::now();
+    call().abandon().after(DELAY).await.unwrap();
+    assert!(begun.elapsed() >= DELAY);
+}
+
 /// Kills an invocation as a person does at the server's page.
 async fn kill(server: &Server, invocation: &str) {
     let url = format!("{}/invocations/{invocation}/kill", server.admin);
