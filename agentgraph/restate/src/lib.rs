@@ -41,8 +41,7 @@
 //! - Routes and reducers run again when an invocation is built again from its journal, so they must be pure.
 //! - Without a checkpointer that all workers reach there is no history, there are no durable steps, and a
 //!   thread has 16 MiB at most.
-//! - A restart of a worker with a changed graph under the same address breaks invocations under way: give it
-//!   another address.
+//! - Changed code needs an address of its own while invocations are under way on the old one.
 
 #![warn(clippy::too_many_lines)]
 

@@ -113,7 +113,18 @@ impl Ingress {
         let url = self.url(&["restate", "invocation", invocation, "output"])?;
         let request = self.headers.on(self.client.get(url)).await.map_err(no_key)?;
         let answer = request.send().await.map_err(|error| self.unreached(&error))?;
-        Ok(answer.status().as_u16() == NOT_READY)
+        match answer.status() {
+            // Of a gateway, or of a server that is not ready. Others may be those of a failed invocation.
+            StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => match refused(answer).await {
+                Attempt::Failed(error) | Attempt::Again(error) => Err(error),
+                Attempt::Done(_) => Ok(false),
+            },
+            status => Ok(status.as_u16() == NOT_READY),
+        }
     }
 
     /// Calls a handler and waits for its answer. Without an idempotency key the handler must be one that
