@@ -177,6 +177,8 @@ codes! {
     Depth = "E_DEPTH",
     /// The host that runs tasks elsewhere failed.
     Host = "E_HOST",
+    /// Each process that ran the node was lost, and its host does not run it again.
+    WorkerLost = "E_WORKER_LOST",
 }
 
 impl Code {
@@ -231,6 +233,7 @@ impl Code {
             | Code::NothingToReuse
             | Code::NeedsTemplate
             | Code::Host
+            | Code::WorkerLost
             | Code::Compile => false,
             // The updates of nodes, and their targets.
             Code::Encode

@@ -1,6 +1,7 @@
 //! [`RestateClient`]: calls of graphs that workers serve.
 
 mod answer;
+mod builder;
 mod call;
 mod edit;
 mod history;
@@ -9,6 +10,7 @@ mod stream;
 mod threads;
 
 pub use self::answer::RemoteAnswer;
+pub use self::builder::RestateClientBuilder;
 pub use self::call::{RemoteCall, SentContext};
 pub use self::edit::RemoteEdit;
 pub use self::history::RemoteHistory;
@@ -23,7 +25,7 @@ use agentgraph::checkpoint::KeyRing;
 use agentgraph::host::RunCall;
 use agentgraph::run::{Cancellation, Checkpoint};
 use agentgraph::state::StoredState;
-use agentgraph::{Error, InterruptId};
+use agentgraph::{Error, InterruptId, Outcome};
 use serde::Serialize;
 
 use self::ingress::Ingress;
@@ -43,7 +45,12 @@ impl RestateClient {
     /// # Errors
     /// [`Code::Host`](agentgraph::Code::Host) if the address is no URL.
     pub fn connect(ingress: &str) -> Result<Self, Error> {
-        Ok(RestateClient { ingress: Ingress::new(ingress)?, keys: None, relay: None })
+        RestateClient::builder().connect(ingress)
+    }
+
+    /// A client with settings that a connection needs, such as the headers of a gateway.
+    pub fn builder() -> RestateClientBuilder {
+        RestateClientBuilder::default()
     }
 
     /// The keys of the workers: see [`RestateWorker::encryption`](crate::RestateWorker::encryption).
@@ -69,7 +76,8 @@ impl RestateClient {
     }
 
     /// How long a server that is not reached, or that does not know the graph yet, is asked again; 30
-    /// seconds if not set. A call that has reached the server has no limit: it takes as long as its run.
+    /// seconds if not set. So long at most takes what is answered without a run, such as `state` or `cancel`.
+    /// A call that has reached the server takes as long as its run, or [as it may](RemoteCall::timeout).
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.ingress.patience = patience;
@@ -166,6 +174,20 @@ impl<S: StoredState> RemoteGraph<S> {
     /// As [`CompiledGraph::proceed`](agentgraph::CompiledGraph::proceed).
     pub fn proceed(&self) -> RemoteCall<S> {
         RemoteCall::new(self, Ok(RunCall::proceed()))
+    }
+
+    /// The outcome of a call that was [sent](RemoteCall::send) to a thread, once it is there. The server
+    /// keeps it for a day.
+    ///
+    /// # Errors
+    /// That of the call, or if the server is not reached.
+    pub async fn attach(
+        &self,
+        thread: impl AsRef<str>,
+        invocation: impl AsRef<str>,
+    ) -> Result<Outcome<S>, Error> {
+        let end = self.threads.attach(thread.as_ref(), invocation.as_ref()).await?;
+        end.into_result::<S>(&self.schema)
     }
 
     /// Answers a call that waits for it in [`RemoteCall::wait_answer`]: the call goes on and returns its

@@ -8,12 +8,15 @@ use crate::wire::message::SentHeaders;
 const OF_THE_WAY: &[&str] = &[
     "accept",
     "accept-encoding",
+    "authorization",
     "connection",
     "content-length",
     "content-type",
+    "cookie",
     "expect",
     "host",
     "idempotency-key",
+    "proxy-authorization",
     "te",
     "traceparent",
     "tracestate",
@@ -23,11 +26,29 @@ const OF_THE_WAY: &[&str] = &[
     "via",
 ];
 
+/// Words of names whose values are credentials.
+const CREDENTIALS: &[&str] = &[
+    "apikey",
+    "auth",
+    "authorization",
+    "cookie",
+    "credential",
+    "credentials",
+    "jwt",
+    "key",
+    "password",
+    "secret",
+    "session",
+    "token",
+];
+
 /// The headers of a caller's request: those set by
 /// [`RemoteCall::header`](crate::RemoteCall::header), and those that a gateway before the server has added. A
 /// gateway's header replaces a caller's of the same name.
 ///
-/// They travel with the call to each of its tasks, on whichever worker that runs.
+/// They travel with the call to each of its tasks, on whichever worker that runs, and are stored in the
+/// server, encrypted if there are keys. Headers for the gateway itself, such as `authorization`, do not
+/// travel.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers(SentHeaders);
 
@@ -52,6 +73,11 @@ impl Headers {
     pub(crate) fn sent(headers: SentHeaders) -> Self {
         Headers(headers)
     }
+}
+
+/// Whether the value of a header is likely a credential, by its name.
+pub(crate) fn is_credential(name: &str) -> bool {
+    name.split(['-', '_']).any(|word| CREDENTIALS.contains(&&*word.to_ascii_lowercase()))
 }
 
 /// The headers that travel with a call: those of the message, and over them those of the request itself.
@@ -93,5 +119,17 @@ mod tests {
         let headers = Headers::sent(of_call(sent, request));
         assert_eq!(headers.iter().collect::<Vec<_>>(), [("x-tenant", "acme"), ("x-user", "ada")]);
         assert_eq!(format!("{headers:?}"), r#"["x-tenant", "x-user"]"#);
+    }
+
+    #[test]
+    fn credentials_are_known_by_a_word_of_their_name() {
+        for name in
+            ["Authorization", "x-api-key", "X-Auth-Token", "cookie", "session_token", "proxy-authorization"]
+        {
+            assert!(is_credential(name), "{name}");
+        }
+        for name in ["x-user", "x-tenant", "author", "x-keyboard", "accept-language"] {
+            assert!(!is_credential(name), "{name}");
+        }
     }
 }

@@ -2,12 +2,63 @@
 
 use std::error::Error;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
+use agentgraph::BoxError;
+use futures_util::future::BoxFuture;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{RequestBuilder, Url};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
+
+type Keys = Arc<dyn Fn() -> BoxFuture<'static, Result<String, BoxError>> + Send + Sync>;
+
+/// The headers that a gateway before the server asks for.
+#[derive(Clone, Default)]
+pub(crate) struct GatewayHeaders {
+    fixed: HeaderMap,
+    keys: Option<Keys>,
+    /// Why one of them is no header.
+    problem: Option<String>,
+}
+
+impl GatewayHeaders {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(true);
+                self.fixed.insert(name, value);
+            }
+            _ => self.problem = Some(format!("`{name}` or its value is no HTTP header")),
+        }
+    }
+
+    pub(crate) fn set_keys<K>(&mut self, keys: impl Fn() -> K + Send + Sync + 'static)
+    where
+        K: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        self.keys = Some(Arc::new(move || Box::pin(keys())));
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.problem.clone().map_or(Ok(()), Err)
+    }
+
+    /// The request with these headers, and a key of this moment.
+    pub(crate) async fn on(&self, request: RequestBuilder) -> Result<RequestBuilder, String> {
+        let mut headers = self.fixed.clone();
+        if let Some(keys) = &self.keys {
+            let key = keys().await.map_err(|error| format!("there is no key: {error}"))?;
+            let value = HeaderValue::try_from(format!("Bearer {}", key.trim()));
+            let mut value = value.map_err(|_| "the key is no value of an HTTP header".to_owned())?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(request.headers(headers))
+    }
+}
 
 /// A client for requests to this address, without a limit of time: a call takes as long as its run.
 pub(crate) fn client(address: &str) -> Result<reqwest::Client, String> {

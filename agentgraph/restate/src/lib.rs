@@ -41,8 +41,7 @@
 //! - Routes and reducers run again when an invocation is built again from its journal, so they must be pure.
 //! - Without a checkpointer that all workers reach there is no history, there are no durable steps, and a
 //!   thread has 16 MiB at most.
-//! - A restart of a worker with a changed graph under the same address breaks invocations under way: give it
-//!   another address.
+//! - Changed code needs an address of its own while invocations are under way on the old one.
 
 #![warn(clippy::too_many_lines)]
 
@@ -69,7 +68,7 @@ mod worker;
 
 pub use client::{
     RemoteAnswer, RemoteCall, RemoteEdit, RemoteEvent, RemoteGraph, RemoteHistory, RemoteStream,
-    RemoteThreads, RestateClient, SentContext, SentEvent,
+    RemoteThreads, RestateClient, RestateClientBuilder, SentContext, SentEvent,
 };
 pub use headers::Headers;
 pub use relay::{EventRelay, Relaying};

@@ -34,6 +34,9 @@ pub(crate) const INLINE: usize = 128 * 1024;
 /// are larger together: the runtime's messages have 32 MiB, and an invocation has as much memory.
 pub(crate) const MOST_INLINE: usize = 16 * 1024 * 1024;
 
+/// An answer about a thread has so many bytes more: the thread has had room, and its work is done.
+const OF_ANSWER: usize = 1024 * 1024;
+
 const BY_HASH: u8 = 1;
 const SEALED: u8 = 2;
 
@@ -67,6 +70,10 @@ impl Wire {
         self.blobs.as_ref()
     }
 
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
     /// Whether a payload of this size goes to the blob store.
     pub(crate) fn is_large(&self, bytes: usize) -> bool {
         bytes > self.inline
@@ -91,10 +98,12 @@ impl Wire {
             return Ok(inline(flags, &body));
         }
         let Some(blobs) = &self.blobs else {
-            return if body.len() <= self.most {
+            let is_answer = matches!(label.part, Part::Answer | Part::Driven);
+            let most = self.most + if is_answer { OF_ANSWER } else { 0 };
+            return if body.len() <= most {
                 Ok(inline(flags, &body))
             } else {
-                Err(too_large(label, body.len(), self.most))
+                Err(too_large(label, body.len(), most))
             };
         };
         let hash = BlobHash::of(&body);

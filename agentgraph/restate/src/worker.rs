@@ -1,5 +1,6 @@
 //! [`RestateWorker`]: a process that runs the threads and tasks of graphs for a Restate server.
 
+mod attempt;
 mod definition;
 mod hosted;
 mod look;
@@ -18,20 +19,25 @@ pub(crate) use self::hosted::steps_of;
 pub(crate) use self::posting::RelayAddress;
 pub use self::serve::Serving;
 
+use std::fs::File;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentgraph::checkpoint::KeyRing;
 use agentgraph::host::HostedGraph;
 use agentgraph::{BoxError, Code};
+use restate_sdk::endpoint::Endpoint;
+use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::hosted::{ContextMaker, Hosted};
+use self::hosted::{Begun, ContextMaker, Hosted};
 use self::posting::Poster;
+use self::register::{Registration, Services};
 use crate::headers::Headers;
+use crate::http::GatewayHeaders;
 use crate::wire::{INLINE, Wire};
 
 /// The most supersteps of one invocation, unless set otherwise.
@@ -43,6 +49,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest time that a task may take, unless set otherwise.
 const LONGEST_TASK: Duration = Duration::from_secs(60 * 60);
+
+/// The workers that a node may cost, unless set otherwise.
+const DEATHS: u32 = 3;
 
 /// A process that runs the threads and tasks of graphs for a Restate server. Start one on each machine, all
 /// with the same graphs.
@@ -69,15 +78,19 @@ const LONGEST_TASK: Duration = Duration::from_secs(60 * 60);
 pub struct RestateWorker {
     graphs: Vec<(String, Arc<dyn HostedGraph>)>,
     contexts: Vec<ContextMaker>,
+    build: Option<String>,
     keys: Option<KeyRing>,
     identity: Option<String>,
     admin: Option<String>,
+    headers: GatewayHeaders,
+    replaces: bool,
     patience: Duration,
     advertised: Option<String>,
     relay: Option<RelayAddress>,
     inline: usize,
     share: u64,
     longest_task: Duration,
+    deaths: u32,
 }
 
 impl Default for RestateWorker {
@@ -92,26 +105,39 @@ impl RestateWorker {
         RestateWorker {
             graphs: Vec::new(),
             contexts: Vec::new(),
+            build: None,
             keys: None,
             identity: None,
             admin: None,
+            headers: GatewayHeaders::default(),
+            replaces: false,
             patience: PATIENCE,
             advertised: None,
             relay: None,
             inline: INLINE,
             share: SHARE,
             longest_task: LONGEST_TASK,
+            deaths: DEATHS,
         }
     }
 
     /// Adds a graph under a name, by which clients call it. The server has three services for it: `name` (the
-    /// threads), `name.steps` and `name.tasks`.
+    /// threads), `name.steps`, and `name.tasks` followed by the [build](Self::build).
     ///
     /// The graph's own checkpointer, if it has one, must be one that all workers reach. It keeps the
     /// history of threads, values that are too large for the server's journal, and the results of durable
     /// steps ([`Ctx::once`](agentgraph::Ctx::once)). The threads themselves are in the server.
     pub fn graph(mut self, name: impl AsRef<str>, graph: impl HostedGraph) -> Self {
         self.graphs.push((name.as_ref().to_owned(), Arc::new(graph)));
+        self
+    }
+
+    /// The name of the code of this worker: letters, digits, `_`, `-` and `.`; a hash of the program's file
+    /// if not set. Tasks that leave an invocation go to workers of the same build, so a run under way stays
+    /// with the code that it began with while a newer one is deployed. Workers of one build must have the
+    /// same code.
+    pub fn build(mut self, build: impl Into<String>) -> Self {
+        self.build = Some(build.into());
         self
     }
 
@@ -144,9 +170,35 @@ impl RestateWorker {
         self
     }
 
-    /// Registers the worker at the server's admin API, such as `http://127.0.0.1:9070`, when it serves.
+    /// Registers the worker at the server's admin API, such as `http://127.0.0.1:9070`, when it serves. A
+    /// server that knows the worker's address with the same graphs is content. With other ones it refuses:
+    /// calls under way belong to the code that they began with. Serve on another address then, or
+    /// [replace](Self::replace) the deployment.
     pub fn register(mut self, admin: impl Into<String>) -> Self {
         self.admin = Some(admin.into());
+        self
+    }
+
+    /// Whether [`register`](Self::register) replaces what the server knows of the worker's address. Calls
+    /// under way there may fail. For development, in which a graph changes often and no call matters.
+    pub fn replace(mut self, replaces: bool) -> Self {
+        self.replaces = replaces;
+        self
+    }
+
+    /// An HTTP header of the [registration](Self::register), for a gateway before the admin API.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        self.headers.set(name.as_ref(), value.as_ref());
+        self
+    }
+
+    /// A source of keys that is asked before each request of the [registration](Self::register). A key is
+    /// sent as `authorization: Bearer <key>`.
+    pub fn key_provider<K>(mut self, keys: impl Fn() -> K + Send + Sync + 'static) -> Self
+    where
+        K: Future<Output = Result<String, BoxError>> + Send + 'static,
+    {
+        self.headers.set_keys(keys);
         self
     }
 
@@ -192,10 +244,20 @@ impl RestateWorker {
         self
     }
 
-    /// The longest time that a task may take before the server gives it to another worker; an hour if not
-    /// set. A task whose process is gone is noticed at once, whatever is set here.
+    /// The longest time for an attempt of a node, an hour if not set: a [timeout](agentgraph::Timeout) like
+    /// that of the node, which may be shorter. A task whose process is gone is noticed at once, whatever is
+    /// set here.
     pub fn longest_task(mut self, limit: Duration) -> Self {
         self.longest_task = limit;
+        self
+    }
+
+    /// After how many lost workers a node is given up that was running in each of them, 3 if not set: it may
+    /// be what ends them. Its attempt then fails with
+    /// [`Code::WorkerLost`](agentgraph::Code::WorkerLost), which its error handler gets. These are apart from
+    /// the retries of its policy.
+    pub fn deaths_per_node(mut self, workers: u32) -> Self {
+        self.deaths = workers;
         self
     }
 
@@ -229,35 +291,42 @@ impl RestateWorker {
             return Err(ServeError::OpenToAll { addr });
         }
         let parts = CancellationToken::new();
-        let endpoint = self.endpoint(&parts)?;
+        let (endpoint, services) = self.endpoint(&parts)?;
         let bound = TcpListener::bind(addr).await.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (addr, listener) = bound.map_err(|source| ServeError::Address { addr, source })?;
         let serving = Serving::begin(addr, listener, endpoint, parts);
         if let Some(admin) = &self.admin {
             let uri = self.advertised.clone().unwrap_or_else(|| format!("http://{addr}"));
-            register::register(admin, &uri, self.patience).await?;
+            let (headers, replaces, patience) = (self.headers.clone(), self.replaces, self.patience);
+            let registration = Registration { admin: admin.clone(), headers, replaces, patience };
+            register::register(&registration, &uri, &services).await?;
         }
         Ok(serving)
     }
 
-    /// The services of all graphs, for a server of your own.
-    fn endpoint(&self, parts: &CancellationToken) -> Result<restate_sdk::endpoint::Endpoint, ServeError> {
-        let mut endpoint = restate_sdk::endpoint::Endpoint::builder();
+    /// The services of all graphs, and what the server keeps of each.
+    fn endpoint(&self, parts: &CancellationToken) -> Result<(Endpoint, Services), ServeError> {
+        let build = self.build.clone().map_or_else(build_of_program, Ok)?;
+        let mut services = Services::new();
+        let mut endpoint = Endpoint::builder();
         let poster = self.relay.clone().map(Poster::start).transpose();
         let poster = poster.map_err(|problem| ServeError::Relay { problem })?;
         for (at, (name, graph)) in self.graphs.iter().enumerate() {
             if self.graphs[..at].iter().any(|(other, _)| other == name) {
                 return Err(ServeError::TwoGraphs { graph: name.clone() });
             }
-            let hosted = self.hosted(name, graph, poster.clone(), parts.clone())?;
-            for service in definition::services(&Arc::new(hosted), self.longest_task)? {
+            let hosted = self.hosted(name, graph, poster.clone(), parts.clone(), &build)?;
+            for name in [hosted.name.clone(), hosted.steps(), hosted.tasks()] {
+                services.insert(name, hosted.settings());
+            }
+            for service in definition::services(&Arc::new(hosted))? {
                 endpoint = endpoint.bind(service);
             }
         }
         if let Some(key) = &self.identity {
             endpoint = endpoint.identity_key(key).map_err(|_| ServeError::IdentityKey)?;
         }
-        Ok(endpoint.build())
+        Ok((endpoint.build(), services))
     }
 
     fn hosted(
@@ -266,6 +335,7 @@ impl RestateWorker {
         graph: &Arc<dyn HostedGraph>,
         poster: Option<Poster>,
         parts: CancellationToken,
+        build: &str,
     ) -> Result<Hosted, ServeError> {
         if graph.has_secrets() && self.keys.is_none() {
             return Err(ServeError::SecretNeedsKey { graph: name.to_owned() });
@@ -276,15 +346,33 @@ impl RestateWorker {
         }
         Ok(Hosted {
             name: name.to_owned(),
+            build: build.to_owned(),
             wire: Wire::new(self.keys.clone(), saver.clone(), self.inline),
             graph: Arc::clone(graph),
             saver,
             contexts: self.contexts.clone(),
             poster,
             share: self.share,
+            longest_task: self.longest_task,
+            deaths: self.deaths,
+            begun: Begun::default(),
             parts,
         })
     }
+}
+
+/// A hash of the file of this program.
+fn build_of_program() -> Result<String, ServeError> {
+    static BUILD: OnceLock<String> = OnceLock::new();
+    if let Some(build) = BUILD.get() {
+        return Ok(build.clone());
+    }
+    let unknown = |source| ServeError::Build { source };
+    let mut file = File::open(std::env::current_exe().map_err(unknown)?).map_err(unknown)?;
+    let mut hash = Sha256::new();
+    std::io::copy(&mut file, &mut hash).map_err(unknown)?;
+    let build: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    Ok(BUILD.get_or_init(|| build).clone())
 }
 
 impl std::fmt::Debug for RestateWorker {
@@ -333,7 +421,13 @@ pub enum ServeError {
     /// The identity key is no key.
     #[error("the identity key is no public key of a Restate server, which begins with `publickeyv1_`")]
     IdentityKey,
-    /// The name of a graph cannot be the name of a service.
+    /// The file of the program cannot be read.
+    #[error("the program's file cannot be read, so its build is not known: set `.build(..)`: {source}")]
+    Build {
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The name of a graph, or of the build, cannot be in the name of a service.
     #[error(
         "a graph cannot be served as `{graph}`: use letters, digits, `_`, `-` and `.`, the first one a letter"
     )]

@@ -9,13 +9,11 @@ mod runner;
 pub(crate) use exit::{ParentUpdate, foreign_update, parent_encoder, passed_on};
 pub(crate) use runner::{HostRunner, Question, QuestionOrRefusal, SentNode};
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::Context;
 
-use crate::attempt::{EndedAttempt, attempt_once, call_with_policies, invoke, invoke_in_span};
-use crate::erased::layer::NodeCall;
-use crate::erased::{AnyNode, NodeFuture, Started};
+use crate::attempt::{call_with_policies, invoke, invoke_in_span};
+use crate::erased::{NodeFuture, Started};
 use crate::error::{Code, Error, OwnError};
 use crate::extract::Task;
 use crate::graph::run_graph::RunGraph;
@@ -87,21 +85,6 @@ fn call(core: &RunGraph, task: &Task<'_, AnyState>, traced: bool) -> NodeFuture<
             call_with_policies(Arc::clone(&node.call), Arc::new(policies), task, traced)
         }
     }
-}
-
-/// One attempt of a task, the one that its request says, judged by the node's policies.
-pub(crate) async fn attempt_of(
-    node: &Arc<dyn AnyNode>,
-    policies: Option<&Policies>,
-    task: &Task<'_, AnyState>,
-    traced: bool,
-) -> EndedAttempt {
-    let policies = match (policies, task.limits()) {
-        (None, None) => Cow::Owned(Policies::default()),
-        (Some(policies), None) => Cow::Borrowed(policies),
-        (policies, Some(limits)) => Cow::Owned(Policies::of_task(limits, policies)),
-    };
-    attempt_once(node, &policies, &NodeCall::of(task), task.request.attempt, traced).await
 }
 
 /// The error for a node that is neither in the graph nor temporary. Such a node is never planned.

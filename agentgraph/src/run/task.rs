@@ -8,13 +8,13 @@ use std::future::IntoFuture;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
 use super::attached::Attached;
 use super::compiled::CompiledGraph;
-use crate::attempt::EndedAttempt;
-use crate::attempt::make_edits;
+use crate::attempt::{EndedAttempt, attempt_once, make_edits};
 use crate::context::edits::Desk;
 use crate::context::host::{FarSide, FarSink, Reply, TaskCall, TaskDetails, TaskEvents, TaskReply};
 use crate::context::{
@@ -23,16 +23,17 @@ use crate::context::{
 };
 use crate::engine::driver::{Driver, FarNode};
 use crate::engine::executor::{no_parent, node_error};
-use crate::engine::host::{Question, QuestionOrRefusal, attempt_of, parent_encoder};
+use crate::engine::host::{Question, QuestionOrRefusal, parent_encoder};
 use crate::engine::spans::Spans;
 use crate::engine::stored::{StoredStep, to_bytes};
-use crate::error::{BoxError, Code, Error};
+use crate::erased::layer::NodeCall;
+use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::Task;
 use crate::failure::{Failure, KeptError};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::policy::Heartbeats;
+use crate::policy::{Heartbeats, Policies};
 use crate::record::blob::Blob;
 use crate::record::codec::Codec;
 use crate::record::header::Header;
@@ -249,6 +250,10 @@ struct FarAttempt {
     spent: Units,
     /// Encodes updates of the graph around the one of the node.
     parent: Option<EncodeParent>,
+    /// The longest time that this process gives the attempt.
+    timeout: Option<Duration>,
+    /// Why the node is not run.
+    given_up: Option<String>,
 }
 
 impl FarAttempt {
@@ -319,6 +324,8 @@ impl FarAttempt {
             failure,
             spent,
             parent: None,
+            timeout: far.timeout,
+            given_up: far.given_up,
         })
     }
 
@@ -364,6 +371,10 @@ impl FarAttempt {
     }
 
     async fn attempt(&self) -> EndedAttempt {
+        if let Some(problem) = &self.given_up {
+            let error = OwnError(Error::new(Code::WorkerLost, problem.clone()));
+            return EndedAttempt { result: Err(error.into()), waits: false, next_in: None };
+        }
         let task = Task {
             state: &self.node.state,
             shared: &self.shared,
@@ -371,8 +382,12 @@ impl FarAttempt {
             input: self.input.as_ref(),
             failure: self.failure.as_ref(),
         };
+        let limits = task.limits().unwrap_or_default();
+        let mut policies = Policies::of_task(limits, self.node.policies.as_deref());
+        policies.timeouts.run = policies.timeouts.run.into_iter().chain(self.timeout).min();
+        let (call, number) = (NodeCall::of(&task), self.request.attempt);
         let spans = Spans::of_call();
-        let attempt = attempt_of(&self.node.call, self.node.policies.as_deref(), &task, spans.is_some());
+        let attempt = attempt_once(&self.node.call, &policies, &call, number, spans.is_some());
         let Some(spans) = spans else { return attempt.await };
         let ended = spans.around(&self.name, self.request, attempt).await;
         let waits = self.shared.control.span_end(self.request.index);

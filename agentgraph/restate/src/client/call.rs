@@ -107,7 +107,10 @@ impl<S: StoredState> RemoteCall<S> {
     }
 
     /// Sends a header with the call, from which the workers make contexts:
-    /// [`RestateWorker::context_from`](crate::RestateWorker::context_from). It is encrypted as the input is.
+    /// [`RestateWorker::context_from`](crate::RestateWorker::context_from). It is stored with the call, and
+    /// encrypted as the input is. Without keys, a call with a header whose name is that of a credential, such
+    /// as `authorization` or `x-api-key`, is refused with
+    /// [`Code::SecretNeedsKey`](agentgraph::Code::SecretNeedsKey).
     pub fn header(mut self, name: impl AsRef<str>, value: impl Into<String>) -> Self {
         self.with.headers.insert(name.as_ref().to_ascii_lowercase(), value.into());
         self
@@ -121,8 +124,47 @@ impl<S: StoredState> RemoteCall<S> {
         self
     }
 
+    /// How long the end of the call is waited for; no limit if not set. The call itself goes on: made again
+    /// under its [idempotency key](Self::idempotency_key), it gets its end. To limit the run, use
+    /// [`deadline`](Self::deadline).
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.with.timeout = Some(limit);
+        self
+    }
+
+    /// Begins the call so much later. The server waits, not this process.
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.with.delay = Some(delay);
+        self
+    }
+
+    /// Sends the call, and does not wait for its end. Returns the id of its invocation, with which
+    /// [`RemoteGraph::attach`] waits for it, in any process.
+    ///
+    /// ```no_run
+    /// # use agentgraph::prelude::*;
+    /// # use agentgraph_restate::RemoteGraph;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Triage { note: String }
+    /// # async fn call(graph: RemoteGraph<Triage>) -> Result<()> {
+    /// let tomorrow = std::time::Duration::from_secs(24 * 60 * 60);
+    /// let sent = graph.invoke(Triage::update()).thread("t-1").after(tomorrow).send().await?;
+    /// let outcome = graph.attach("t-1", &sent).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the server is not reached.
+    pub async fn send(self) -> Result<String, Error> {
+        let RemoteCall { graph, call, thread, with } = self;
+        let thread = thread.ok_or_else(no_thread)?;
+        graph.threads.send_with(&thread, call?, with).await
+    }
+
     /// The idempotency key of the call; a random one if not set. The server answers a call with the key of an
-    /// earlier one from that one, for a day.
+    /// earlier one of the same kind on the thread from that one, for a day: a `resume` never gets the outcome
+    /// of an `invoke`.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.with.idempotency_key = Some(key.into());
         self

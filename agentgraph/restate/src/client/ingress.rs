@@ -4,19 +4,23 @@ use std::time::{Duration, Instant};
 
 use agentgraph::{Code, Error};
 use bytes::Bytes;
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 
-use crate::http;
+use crate::http::{self, GatewayHeaders};
 use crate::wire::message::error_of;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The server's status for an invocation that has no output yet.
+const NOT_READY: u16 = 470;
 
 /// Where requests go.
 #[derive(Clone)]
 pub(super) struct Ingress {
     client: Client,
     base: Url,
+    headers: GatewayHeaders,
     /// How long a request that reached nothing is sent again.
     pub(super) patience: Duration,
 }
@@ -35,6 +39,13 @@ struct Problem {
     message: String,
 }
 
+/// The server's answer to a request that is only sent.
+#[derive(Deserialize)]
+struct Sent {
+    #[serde(rename = "invocationId")]
+    invocation_id: String,
+}
+
 enum Attempt {
     Done(Bytes),
     Failed(Error),
@@ -43,7 +54,7 @@ enum Attempt {
 }
 
 impl Ingress {
-    pub(super) fn new(base: &str) -> Result<Self, Error> {
+    pub(super) fn new(base: &str, headers: GatewayHeaders) -> Result<Self, Error> {
         let invalid = |problem: String| {
             Error::new(Code::Host, format!("`{base}` is no address of an ingress: {problem}"))
         };
@@ -52,11 +63,68 @@ impl Ingress {
             return Err(invalid("it needs a host, such as http://127.0.0.1:8080".to_owned()));
         }
         let client = http::client(base).map_err(invalid)?;
-        Ok(Ingress { client, base: url, patience: PATIENCE })
+        headers.check().map_err(|problem| Error::new(Code::Host, problem))?;
+        Ok(Ingress { client, base: url, headers, patience: PATIENCE })
     }
 
     pub(super) fn base(&self) -> &str {
         self.base.as_str()
+    }
+
+    /// Calls a handler that is answered without a run, and may run twice.
+    pub(super) async fn ask(&self, target: Target<'_>, payload: Bytes) -> Result<Bytes, Error> {
+        let asked = self.call(target, payload, None);
+        // The server gives up such a request after half a minute.
+        tokio::time::timeout(self.patience, asked).await.unwrap_or_else(|_| {
+            let problem = format!(
+                "no answer in {:?}: no worker of `{}` is reached by the server",
+                self.patience, target.service
+            );
+            Err(Error::new(Code::Host, problem))
+        })
+    }
+
+    /// Sends a request to a handler, and does not wait for it. Returns the id of its invocation.
+    pub(super) async fn send(
+        &self,
+        target: Target<'_>,
+        payload: Bytes,
+        key: &str,
+        delay: Option<Duration>,
+    ) -> Result<String, Error> {
+        let mut url = self.url(&[target.service, target.key, target.handler, "send"])?;
+        if let Some(delay) = delay {
+            url.query_pairs_mut().append_pair("delay", &format!("{}ms", delay.as_millis()));
+        }
+        let answer = self.again(|| self.client.post(url.clone()).body(payload.clone()), Some(key)).await?;
+        let sent: Sent = serde_json::from_slice(&answer)
+            .map_err(|error| Error::new(Code::Host, format!("the server names no invocation: {error}")))?;
+        Ok(sent.invocation_id)
+    }
+
+    /// Waits for the answer to a request that was sent.
+    pub(super) async fn attach(&self, invocation: &str) -> Result<Bytes, Error> {
+        let url = self.url(&["restate", "invocation", invocation, "attach"])?;
+        self.again(|| self.client.get(url.clone()), None).await
+    }
+
+    /// Whether an invocation is open.
+    pub(super) async fn is_open(&self, invocation: &str) -> Result<bool, Error> {
+        let url = self.url(&["restate", "invocation", invocation, "output"])?;
+        let request = self.headers.on(self.client.get(url)).await.map_err(no_key)?;
+        let answer = request.send().await.map_err(|error| self.unreached(&error))?;
+        match answer.status() {
+            // Of a gateway, or of a server that is not ready. Others may be those of a failed invocation.
+            StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => match refused(answer).await {
+                Attempt::Failed(error) | Attempt::Again(error) => Err(error),
+                Attempt::Done(_) => Ok(false),
+            },
+            status => Ok(status.as_u16() == NOT_READY),
+        }
     }
 
     /// Calls a handler and waits for its answer. Without an idempotency key the handler must be one that
@@ -67,12 +135,17 @@ impl Ingress {
         payload: Bytes,
         key: Option<&str>,
     ) -> Result<Bytes, Error> {
-        let url = self.url(target)?;
+        let url = self.url(&[target.service, target.key, target.handler])?;
+        self.again(|| self.client.post(url.clone()).body(payload.clone()), key).await
+    }
+
+    /// Sends a request, again if it may not have reached the server.
+    async fn again(&self, request: impl Fn() -> RequestBuilder, key: Option<&str>) -> Result<Bytes, Error> {
         let mut lost_since = None;
         let mut wait = Duration::from_millis(20);
         loop {
             let begun = Instant::now();
-            let error = match self.attempt(&url, payload.clone(), key).await {
+            let error = match self.attempt(request(), key).await {
                 Attempt::Done(answer) => return Ok(answer),
                 Attempt::Failed(error) => return Err(error),
                 Attempt::Again(error) => error,
@@ -89,9 +162,11 @@ impl Ingress {
         }
     }
 
-    async fn attempt(&self, url: &Url, payload: Bytes, key: Option<&str>) -> Attempt {
-        let mut request = self.client.post(url.clone()).body(payload);
-        request = request.header("content-type", "application/octet-stream");
+    async fn attempt(&self, request: RequestBuilder, key: Option<&str>) -> Attempt {
+        let mut request = match self.headers.on(request).await {
+            Ok(request) => request.header("content-type", "application/octet-stream"),
+            Err(problem) => return Attempt::Failed(no_key(problem)),
+        };
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }
@@ -110,14 +185,16 @@ impl Ingress {
         Error::new(Code::Host, problem)
     }
 
-    fn url(&self, target: Target<'_>) -> Result<Url, Error> {
+    fn url(&self, path: &[&str]) -> Result<Url, Error> {
         let mut url = self.base.clone();
         let no_base = |()| Error::new(Code::Host, "the address of the ingress cannot be extended");
-        let mut path = url.path_segments_mut().map_err(no_base)?;
-        path.pop_if_empty().extend([target.service, target.key, target.handler]);
-        drop(path);
+        url.path_segments_mut().map_err(no_base)?.pop_if_empty().extend(path);
         Ok(url)
     }
+}
+
+fn no_key(problem: String) -> Error {
+    Error::new(Code::Host, problem)
 }
 
 async fn refused(answer: Response) -> Attempt {
@@ -148,16 +225,15 @@ mod tests {
 
     #[test]
     fn names_are_parts_of_the_path_whatever_is_in_them() {
-        let ingress = Ingress::new("http://127.0.0.1:8080").unwrap();
-        let target = Target { service: "triage.steps", key: "a/b?c d#ü", handler: "look" };
-        let url = ingress.url(target).unwrap();
+        let ingress = Ingress::new("http://127.0.0.1:8080", GatewayHeaders::default()).unwrap();
+        let url = ingress.url(&["triage.steps", "a/b?c d#ü", "look"]).unwrap();
         assert_eq!(url.as_str(), "http://127.0.0.1:8080/triage.steps/a%2Fb%3Fc%20d%23%C3%BC/look");
     }
 
     #[test]
     fn an_address_that_is_none_is_refused() {
         for bad in ["", "localhost", "mailto:a@b"] {
-            assert!(Ingress::new(bad).is_err(), "{bad}");
+            assert!(Ingress::new(bad, GatewayHeaders::default()).is_err(), "{bad}");
         }
     }
 }

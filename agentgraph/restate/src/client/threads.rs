@@ -1,7 +1,7 @@
 //! [`RemoteThreads`]: the threads of a graph, without its types.
 
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::KeyRing;
 use agentgraph::host::{RunCall, RunEnd, ThreadState};
@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::ingress::{Ingress, Target};
+use crate::headers::is_credential;
 use crate::wire::blob::BlobHash;
 use crate::wire::message::{Driven, Look, Micros, Order, Seen, SentHeaders, ThreadRequest};
 use crate::wire::{self, Label, MOST_INLINE, Part, SealKey, Wire};
@@ -50,6 +51,10 @@ pub(super) struct With {
     pub(super) waits: bool,
     /// The name of the call for the readers of its events.
     pub(super) name: Option<String>,
+    /// How long its end is waited for.
+    pub(super) timeout: Option<Duration>,
+    /// When it begins, from now.
+    pub(super) delay: Option<Duration>,
 }
 
 impl RemoteThreads {
@@ -67,17 +72,70 @@ impl RemoteThreads {
         self.call_with(thread, call, With::default()).await
     }
 
+    /// Sends a call to a thread, and does not wait for its end. Returns the id of its invocation, for
+    /// [`attach`](Self::attach).
+    ///
+    /// # Errors
+    /// If the server is not reached.
+    pub async fn send(&self, thread: &str, call: RunCall) -> Result<String, Error> {
+        self.send_with(thread, call, With::default()).await
+    }
+
+    /// The end of a call that was [sent](Self::send) to a thread, once it is there. The server keeps it for a
+    /// day.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn attach(&self, thread: &str, invocation: &str) -> Result<RunEnd, Error> {
+        self.end(thread, self.ingress.attach(invocation).await?).await
+    }
+
+    pub(super) async fn send_with(&self, thread: &str, call: RunCall, with: With) -> Result<String, Error> {
+        let delay = with.delay;
+        let (payload, key) = self.prepared(thread, call, with).await?;
+        self.ingress.send(self.target(thread, "call"), payload, &key, delay).await
+    }
+
     pub(super) async fn call_with(&self, thread: &str, call: RunCall, with: With) -> Result<RunEnd, Error> {
-        let With { headers, idempotency_key, waits, name } = with;
-        let request = ThreadRequest { call, at: Micros::of(SystemTime::now()), headers, waits, name };
-        let payload = self.request(thread, &request).await?;
-        let key = idempotency_key.unwrap_or_else(|| Uuid::new_v4().to_string());
-        let answer = self.ingress.call(self.target(thread, "call"), payload, Some(&key)).await?;
+        let (timeout, delay) = (with.timeout, with.delay);
+        let (payload, key) = self.prepared(thread, call, with).await?;
+        let answer = async {
+            let target = self.target(thread, "call");
+            match delay {
+                None => self.ingress.call(target, payload, Some(&key)).await,
+                Some(_) => {
+                    let sent = self.ingress.send(target, payload, &key, delay).await?;
+                    self.ingress.attach(&sent).await
+                }
+            }
+        };
+        let answer = match timeout {
+            None => answer.await?,
+            Some(limit) => tokio::time::timeout(limit, answer).await.map_err(|_| no_end(limit))??,
+        };
+        self.end(thread, answer).await
+    }
+
+    async fn end(&self, thread: &str, answer: Bytes) -> Result<RunEnd, Error> {
         match self.read(Part::Driven, thread, answer).await? {
             Driven::Ended(end) => Ok(end),
             Driven::Refused(problem) => Err(problem.into()),
             Driven::More { .. } => Err(Error::new(Code::Host, "a worker ended a call before its end")),
         }
+    }
+
+    /// The payload of a call and its idempotency key.
+    async fn prepared(&self, thread: &str, call: RunCall, with: With) -> Result<(Bytes, String), Error> {
+        let With { headers, idempotency_key, waits, name, .. } = with;
+        if let Some(name) = headers.keys().find(|name| is_credential(name)).filter(|_| !self.wire.has_keys())
+        {
+            return Err(clear_credential(name));
+        }
+        // The server takes the key of a call from its handler, which all kinds of calls share.
+        let key = idempotency_key.map(|key| format!("{}/{key}", call.kind()));
+        let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
+        let request = ThreadRequest { call, at: Micros::of(SystemTime::now()), headers, waits, name };
+        Ok((self.request(thread, &request).await?, key))
     }
 
     /// The newest checkpoint of a thread, also while a call runs in it; `None` if there is no such thread.
@@ -114,8 +172,18 @@ impl RemoteThreads {
     /// If the server or its workers are not reached.
     pub async fn cancel(&self, thread: &str) -> Result<Cancellation, Error> {
         let payload = self.request(thread, &Order::Cancel).await?;
-        let answer = self.ingress.call(self.target(thread, "cancel"), payload, None).await?;
-        Ok(if answer.first() == Some(&1) { Cancellation::Requested } else { Cancellation::NotRunning })
+        let running = self.ingress.ask(self.target(thread, "cancel"), payload).await?;
+        if self.is_open(&running).await? {
+            return Ok(Cancellation::Requested);
+        }
+        if running.is_empty() {
+            return Ok(Cancellation::NotRunning);
+        }
+        // It was killed at the server, and its thread says that it runs.
+        let payload = self.request(thread, &Order::Settle).await?;
+        let key = Uuid::new_v4().to_string();
+        self.ingress.send(self.target(thread, "settle"), payload, &key, None).await?;
+        Ok(Cancellation::NotRunning)
     }
 
     /// As [`RemoteGraph::drain`](crate::RemoteGraph::drain).
@@ -125,8 +193,8 @@ impl RemoteThreads {
     pub async fn drain(&self, thread: &str) -> Result<bool, Error> {
         let payload = self.request(thread, &Order::Drain).await?;
         let target = Target { service: &steps_of(&self.name), key: thread, handler: "drain" };
-        let answer = self.ingress.call(target, payload, None).await?;
-        Ok(answer.first() == Some(&1))
+        let driving = self.ingress.ask(target, payload).await?;
+        self.is_open(&driving).await
     }
 
     /// As [`RemoteGraph::delete_thread`](crate::RemoteGraph::delete_thread).
@@ -146,6 +214,17 @@ impl RemoteThreads {
         let payload = self.request(thread, &request).await?;
         let key = Uuid::new_v4().to_string();
         self.ingress.call(self.target(thread, "answer"), payload, Some(&key)).await.map(drop)
+    }
+
+    /// Whether the invocation that a thread names is open. One that was killed could not take its name back.
+    async fn is_open(&self, invocation: &[u8]) -> Result<bool, Error> {
+        match std::str::from_utf8(invocation) {
+            Ok("") => Ok(false),
+            Ok(invocation) => self.ingress.is_open(invocation).await,
+            Err(_) => {
+                Err(Error::new(Code::Host, "a worker answered with no invocation: its release differs"))
+            }
+        }
     }
 
     fn target<'a>(&'a self, thread: &'a str, handler: &'a str) -> Target<'a> {
@@ -188,7 +267,7 @@ impl RemoteThreads {
     async fn look(&self, thread: &str, look: &Look) -> Result<Bytes, Error> {
         let payload = self.request(thread, look).await?;
         let target = Target { service: &steps_of(&self.name), key: thread, handler: "look" };
-        self.ingress.call(target, payload, None).await
+        self.ingress.ask(target, payload).await
     }
 
     async fn see(&self, thread: &str, look: &Look) -> Result<Seen, Error> {
@@ -201,6 +280,22 @@ impl fmt::Debug for RemoteThreads {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("RemoteThreads").field("graph", &self.name).finish_non_exhaustive()
     }
+}
+
+fn no_end(limit: Duration) -> Error {
+    let problem = format!(
+        "the call has no end after {limit:?}, and goes on: the same call with the same idempotency key gets its end, \
+         and `cancel` ends it"
+    );
+    Error::new(Code::Host, problem)
+}
+
+fn clear_credential(name: &str) -> Error {
+    let problem = format!(
+        "the header `{name}` looks like a credential, and headers of a call are stored in the server, without keys in \
+         clear: set `.encryption(keys)` on the workers and the clients, or send the name of a credential"
+    );
+    Error::new(Code::SecretNeedsKey, problem)
 }
 
 fn too_large(bytes: usize) -> Error {

@@ -132,6 +132,7 @@ pub(crate) enum Order {
     Cancel,
     Drain,
     Delete,
+    Settle,
 }
 
 /// What is read of a thread, without a queue.

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use restate_sdk::discovery::{
-    Handler, HandlerName, HandlerType, InputPayload, OutputPayload, Service as Manifest, ServiceName,
-    ServiceType,
+    Handler, HandlerName, HandlerType, InputPayload, OutputPayload, RetryPolicyOnMaxAttempts,
+    Service as Manifest, ServiceName, ServiceType,
 };
 use restate_sdk::endpoint::{ContextInternal, Error as EndpointError, InputMetadata};
 use restate_sdk::errors::HandlerError;
@@ -19,6 +19,16 @@ use restate_sdk::service::{Service, ServiceDefinition};
 
 use super::hosted::Hosted;
 use super::{ServeError, look, steps, tasks, thread};
+
+/// The attempts of a read, half a minute in all. Its caller has left by then, so it is killed.
+const READS: u64 = 11;
+
+/// The attempts of a call: as many as there are. The default of the server would pause a call after some 12
+/// minutes without workers, and a person would have to resume it.
+const ALWAYS: u64 = u32::MAX as u64;
+
+/// How long after the time limit of its nodes the server gives up an invocation.
+const PAST_LIMIT: Duration = Duration::from_secs(60);
 
 /// A handler: it gets the bytes of a request, and returns those of the answer.
 type Handle = for<'a> fn(
@@ -48,10 +58,7 @@ enum Kind {
 }
 
 /// The three services of a graph.
-pub(super) fn services(
-    hosted: &Arc<Hosted>,
-    longest_task: Duration,
-) -> Result<[ServiceDefinition; 3], ServeError> {
+pub(super) fn services(hosted: &Arc<Hosted>) -> Result<[ServiceDefinition; 3], ServeError> {
     let threads = [
         Entry {
             name: "call",
@@ -73,6 +80,11 @@ pub(super) fn services(
             handle: |h, c, m, b| Box::pin(thread::answer(h, c, m, b)),
             kind: Kind::Shared,
         },
+        Entry {
+            name: "settle",
+            handle: |h, c, m, b| Box::pin(thread::settle(h, c, m, b)),
+            kind: Kind::Exclusive,
+        },
     ];
     let steps = [
         Entry {
@@ -91,9 +103,9 @@ pub(super) fn services(
     let tasks =
         [Entry { name: "run", handle: |h, c, m, b| Box::pin(tasks::run(h, c, m, b)), kind: Kind::Inside }];
     Ok([
-        definition(hosted, hosted.name.clone(), threads.into(), longest_task)?,
-        definition(hosted, hosted.steps(), steps.into(), longest_task)?,
-        definition(hosted, hosted.tasks(), tasks.into(), longest_task)?,
+        definition(hosted, hosted.name.clone(), threads.into())?,
+        definition(hosted, hosted.steps(), steps.into())?,
+        definition(hosted, hosted.tasks(), tasks.into())?,
     ])
 }
 
@@ -128,20 +140,19 @@ fn definition(
     hosted: &Arc<Hosted>,
     name: String,
     entries: Arc<[Entry]>,
-    longest_task: Duration,
 ) -> Result<ServiceDefinition, ServeError> {
     let bad_name = || ServeError::GraphName { graph: hosted.name.clone() };
     let ty = match entries.iter().any(|entry| entry.kind == Kind::Inside) {
         true => ServiceType::Service,
         false => ServiceType::VirtualObject,
     };
-    let handlers = entries.iter().map(|entry| handler(entry, longest_task));
+    let handlers = entries.iter().map(|entry| handler(entry, hosted.longest_task));
     let manifest = Manifest {
         ty,
         name: ServiceName::try_from(name).map_err(|_| bad_name())?,
         handlers: handlers.collect::<Option<_>>().ok_or_else(bad_name)?,
         documentation: None,
-        metadata: [("agentgraph.fingerprint".to_owned(), hosted.graph.fingerprint().to_owned())].into(),
+        metadata: hosted.settings(),
         abort_timeout: None,
         inactivity_timeout: None,
         journal_retention: None,
@@ -159,6 +170,7 @@ fn definition(
 
 fn handler(entry: &Entry, longest_task: Duration) -> Option<Handler> {
     let is_inside = matches!(entry.kind, Kind::ExclusiveInside | Kind::Inside);
+    let is_read = entry.kind == Kind::Shared;
     let ty = match entry.kind {
         Kind::Exclusive | Kind::ExclusiveInside => Some(HandlerType::Exclusive),
         Kind::Shared => Some(HandlerType::Shared),
@@ -179,18 +191,23 @@ fn handler(entry: &Entry, longest_task: Duration) -> Option<Handler> {
         ty,
         documentation: None,
         metadata: Default::default(),
-        abort_timeout: is_inside.then(|| u64::try_from(longest_task.as_millis()).unwrap_or(u64::MAX)),
+        // A node over its time is ended here, and the server need not do so.
+        abort_timeout: is_inside.then(|| millis(longest_task.saturating_add(PAST_LIMIT))),
         inactivity_timeout: None,
         // A look or a cancel is over when it is answered.
-        journal_retention: (entry.kind == Kind::Shared).then_some(0),
+        journal_retention: is_read.then_some(0),
         idempotency_retention: None,
         workflow_completion_retention: None,
         enable_lazy_state: None,
         ingress_private: is_inside.then_some(true),
         retry_policy_initial_interval: Some(50),
         retry_policy_max_interval: Some(10_000),
-        retry_policy_max_attempts: None,
-        retry_policy_exponentiation_factor: None,
-        retry_policy_on_max_attempts: None,
+        retry_policy_max_attempts: Some(if is_read { READS } else { ALWAYS }),
+        retry_policy_exponentiation_factor: Some(2.0),
+        retry_policy_on_max_attempts: is_read.then_some(RetryPolicyOnMaxAttempts::Kill),
     })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

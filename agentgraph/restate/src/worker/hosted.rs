@@ -1,6 +1,8 @@
 //! [`Hosted`]: a graph as a worker serves it.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use agentgraph::BoxError;
 use agentgraph::checkpoint::Checkpointer;
@@ -15,12 +17,44 @@ use crate::headers::Headers;
 use crate::wire::message::{CallInfo, Order};
 use crate::wire::{Label, Part, Wire};
 
+/// Settings of a service, by name.
+pub(super) type Settings = std::collections::HashMap<String, String>;
+
 /// Adds a context to what a task is given.
 pub(super) type ContextMaker =
     Arc<dyn Fn(FarSide, &Headers, &str) -> Result<FarSide, BoxError> + Send + Sync>;
 
+/// The steps of invocations that this process has begun and not ended. One that is to be done again, because
+/// a connection was lost, has not cost a worker.
+#[derive(Default)]
+pub(super) struct Begun(Mutex<HashSet<(String, u64)>>);
+
+/// So many are remembered, which other workers may have ended.
+const REMEMBERED: usize = 10_000;
+
+impl Begun {
+    /// Remembers a step. Returns whether it was remembered already.
+    pub(super) fn begin(&self, invocation: &str, number: u64) -> bool {
+        let mut steps = self.steps();
+        if steps.len() >= REMEMBERED {
+            steps.clear();
+        }
+        !steps.insert((invocation.to_owned(), number))
+    }
+
+    pub(super) fn end(&self, invocation: &str, number: u64) {
+        self.steps().remove(&(invocation.to_owned(), number));
+    }
+
+    fn steps(&self) -> MutexGuard<'_, HashSet<(String, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 pub(super) struct Hosted {
     pub(super) name: String,
+    /// The code of the worker, which tasks of its invocations ask for.
+    pub(super) build: String,
     pub(super) graph: Arc<dyn HostedGraph>,
     pub(super) saver: Option<Arc<dyn Checkpointer>>,
     pub(super) wire: Wire,
@@ -28,6 +62,12 @@ pub(super) struct Hosted {
     pub(super) poster: Option<Poster>,
     /// The most supersteps of one invocation.
     pub(super) share: u64,
+    /// The longest time for an attempt of a node.
+    pub(super) longest_task: Duration,
+    /// After how many lost workers a node is given up.
+    pub(super) deaths: u32,
+    /// The tasks that this process has begun.
+    pub(super) begun: Begun,
     /// Whether the worker is about to stop.
     pub(super) parts: CancellationToken,
 }
@@ -45,7 +85,7 @@ impl Hosted {
     ) -> Result<(FarSide, Option<Arc<TaskPosts>>), BoxError> {
         let posts = self.posts(&about, thread).map(|posts| Arc::new(posts.of_task(&about.views)));
         let headers = Headers::sent(about.headers);
-        let mut far = FarSide::new();
+        let mut far = FarSide::new().timeout(self.longest_task);
         if let Some(saver) = &self.saver {
             far = far.once_in(Arc::clone(saver));
         }
@@ -81,9 +121,20 @@ impl Hosted {
         steps_of(&self.name)
     }
 
-    /// The name of the service of tasks.
+    /// The name of the service of tasks. An invocation of the steps goes on with the code that it began with,
+    /// and so do the tasks that leave it: it calls the service of its own build.
     pub(super) fn tasks(&self) -> String {
-        format!("{}.tasks", self.name)
+        format!("{}.tasks.{}", self.name, self.build)
+    }
+
+    /// What a server keeps of each service. A worker whose services and settings are the same is the same.
+    pub(super) fn settings(&self) -> Settings {
+        let (fingerprint, limit) = (self.graph.fingerprint().to_owned(), self.longest_task);
+        [
+            ("agentgraph.fingerprint".to_owned(), fingerprint),
+            ("agentgraph.longest_task".to_owned(), format!("{limit:?}")),
+        ]
+        .into()
     }
 }
 

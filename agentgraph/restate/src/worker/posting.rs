@@ -7,7 +7,7 @@ use std::time::Duration;
 use agentgraph::View;
 use agentgraph::host::{TaskEvent, TaskEventKind, TaskEvents};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use crate::events::{Batch, Post, Posted};
@@ -48,7 +48,11 @@ impl RelayAddress {
 
 /// Sends events to the relay. It never makes work wait, except for a [`flush`](Poster::flush).
 #[derive(Clone)]
-pub(super) struct Poster(mpsc::Sender<Item>);
+pub(super) struct Poster {
+    queue: mpsc::Sender<Item>,
+    /// Whether the last request failed. Until one succeeds no flush waits.
+    is_away: Arc<watch::Sender<bool>>,
+}
 
 enum Item {
     Post(Box<Post>),
@@ -59,26 +63,43 @@ impl Poster {
     pub(super) fn start(relay: RelayAddress) -> Result<Self, String> {
         let client = http::client(&relay.url)?;
         let (queue, items) = mpsc::channel(WAITING);
-        tokio::spawn(send_all(client, relay, items));
-        Ok(Poster(queue))
+        let is_away = Arc::new(watch::Sender::new(false));
+        tokio::spawn(send_all(client, relay, items, Arc::clone(&is_away)));
+        Ok(Poster { queue, is_away })
     }
 
     fn post(&self, post: Post) {
-        if self.0.try_send(Item::Post(Box::new(post))).is_err() {
+        if self.queue.try_send(Item::Post(Box::new(post))).is_err() {
             tracing::debug!("an event is dropped: the relay does not keep up");
         }
     }
 
-    /// Waits until what was posted before has reached the relay, half a second at most.
+    /// Waits until what was posted before has reached the relay, half a second at most. A relay that did not
+    /// answer in time is not waited for again until it takes a request.
     async fn flush(&self) {
+        let mut is_away = self.is_away.subscribe();
         let (done, is_done) = oneshot::channel();
-        if self.0.try_send(Item::Flush(done)).is_ok() {
-            let _ = tokio::time::timeout(FLUSH, is_done).await;
+        if *is_away.borrow_and_update() || self.queue.try_send(Item::Flush(done)).is_err() {
+            return;
+        }
+        let over = async {
+            tokio::select! {
+                _ = is_done => {}
+                _ = is_away.wait_for(|is_away| *is_away) => {}
+            }
+        };
+        if tokio::time::timeout(FLUSH, over).await.is_err() {
+            self.is_away.send_replace(true);
         }
     }
 }
 
-async fn send_all(client: reqwest::Client, relay: RelayAddress, mut items: mpsc::Receiver<Item>) {
+async fn send_all(
+    client: reqwest::Client,
+    relay: RelayAddress,
+    mut items: mpsc::Receiver<Item>,
+    is_away: Arc<watch::Sender<bool>>,
+) {
     let mut taken = Vec::new();
     while items.recv_many(&mut taken, OF_REQUEST).await > 0 {
         let (mut posts, mut flushes) = (Vec::new(), Vec::new());
@@ -89,7 +110,7 @@ async fn send_all(client: reqwest::Client, relay: RelayAddress, mut items: mpsc:
             }
         }
         if !posts.is_empty() {
-            send(&client, &relay, &Batch { posts }).await;
+            send(&client, &relay, &Batch { posts }, &is_away).await;
         }
         flushes.into_iter().for_each(|done| {
             let _ = done.send(());
@@ -97,11 +118,14 @@ async fn send_all(client: reqwest::Client, relay: RelayAddress, mut items: mpsc:
     }
 }
 
-async fn send(client: &reqwest::Client, relay: &RelayAddress, batch: &Batch) {
+async fn send(client: &reqwest::Client, relay: &RelayAddress, batch: &Batch, is_away: &watch::Sender<bool>) {
     let url = format!("{}/events", relay.url);
     let mut waits = AGAIN.into_iter();
     loop {
-        let problem = match relay.authorize(client.post(&url)).json(batch).send().await {
+        let answer = relay.authorize(client.post(&url)).json(batch).send().await;
+        let is_taken = answer.as_ref().is_ok_and(|answer| !answer.status().is_server_error());
+        is_away.send_replace(!is_taken);
+        let problem = match answer {
             Ok(answer) if answer.status().is_success() => return,
             // The same request would be refused again.
             Ok(answer) if answer.status().is_client_error() => {

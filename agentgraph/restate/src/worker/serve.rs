@@ -1,17 +1,23 @@
 //! [`Serving`]: the worker's own listener. It outlives failing connections, as the SDK's does not.
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use hyper::server::conn::http2;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use restate_sdk::endpoint::Endpoint;
-use restate_sdk::hyper::HyperEndpoint;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use super::attempt::{self, Answer, Attempt};
 
 /// How long requests under way may take to come to a point where another worker can continue them.
 const PARTING: Duration = Duration::from_secs(10);
@@ -62,7 +68,6 @@ impl Drop for Serving {
 }
 
 async fn serve(listener: TcpListener, endpoint: Endpoint, mut stopped: oneshot::Receiver<()>) {
-    let endpoint = HyperEndpoint::new(endpoint);
     let graceful = GracefulShutdown::new();
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -89,14 +94,19 @@ async fn serve(listener: TcpListener, endpoint: Endpoint, mut stopped: oneshot::
 
 fn connection(
     stream: TcpStream,
-    endpoint: HyperEndpoint,
+    endpoint: Endpoint,
     graceful: &GracefulShutdown,
 ) -> impl Future<Output = ()> + Send + use<> {
     let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let attempt = Arc::new(Attempt::default());
+        let answer = endpoint.handle(request.map(|body| attempt::Request::new(body, &attempt)));
+        ready(Ok::<_, Infallible>(answer.map(|body| Answer::new(body, attempt))))
+    });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(20))
-        .serve_connection(TokioIo::new(stream), endpoint);
+        .serve_connection(TokioIo::new(stream), service);
     let connection = graceful.watch(connection);
     async move {
         if let Err(error) = connection.await {

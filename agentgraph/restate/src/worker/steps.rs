@@ -21,12 +21,13 @@ use restate_sdk::context::{RequestTarget, RunFuture};
 use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::{HandlerError, TerminalError};
 
+use super::attempt::Runs;
 use super::hosted::Hosted;
 use super::posting::CallPosts;
 use super::room::Room;
 use super::rows::Rows;
 use super::slots::Slots;
-use super::tasks::{self, of_wire, run_here};
+use super::tasks::{self, TaskPlace, of_wire, run_step};
 use super::waits::{Look, Over, Waits, is_cancel};
 use crate::wire::message::{
     CallInfo, DriveRequest, Driven, Micros, Order, SentProblem, TaskEnd, TaskMessage,
@@ -50,6 +51,7 @@ pub(super) async fn drive(
     about: &InputMetadata,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
+    let runs = Runs::of_attempt();
     let thread = &*about.key;
     let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, thread), input).await;
     let (DriveRequest { call, at, about: info }, key) = read.map_err(of_wire)?;
@@ -72,6 +74,7 @@ pub(super) async fn drive(
                 run,
                 posts,
                 waits: Waits::new(ctx),
+                runs,
                 tasks: Tasks::default(),
                 stored: Stored { slots, room, base },
                 share,
@@ -96,7 +99,7 @@ pub(super) async fn drive(
     }
 }
 
-/// Has the call that drives a thread stop at its next boundary. Answers whether there is one.
+/// Has the invocation that drives a thread stop at its next boundary. Answers with its id, or with nothing.
 pub(super) async fn drain(
     hosted: &Hosted,
     ctx: &ContextInternal,
@@ -108,7 +111,7 @@ pub(super) async fn drain(
     if let Some(driving) = &driving {
         Waits::signal_drain(ctx, driving);
     }
-    Ok(vec![u8::from(driving.is_some())].into())
+    Ok(driving.unwrap_or_default().into())
 }
 
 /// Deletes the rows of a thread, its history and its large values.
@@ -143,6 +146,7 @@ struct Steps<'a> {
     posts: Option<CallPosts>,
     run: DrivenRun,
     waits: Waits<'a>,
+    runs: Runs,
     tasks: Tasks,
     stored: Stored,
     /// The most supersteps of this invocation; `None` if the call makes no more than those.
@@ -309,11 +313,9 @@ impl Steps<'_> {
     }
 
     async fn run_alone(&mut self, need: NeedId, call: TaskCall) -> Result<bool, HandlerError> {
-        let name = call.node.clone();
-        let (hosted, key, thread, info) =
-            (self.hosted, self.caller.key, self.caller.thread, self.caller.info.clone());
-        let step = self.ctx.run(move || run_here(hosted, key, thread, info, call, MOST_INLINE)).name(name);
-        match step.await {
+        let Caller { thread, key, invocation, ref info } = self.caller;
+        let place = TaskPlace { hosted: self.hosted, ctx: self.ctx, invocation, key, thread };
+        match run_step(place, &mut self.runs, info.clone(), call, MOST_INLINE).await {
             Err(error) if is_cancel(&error) => self.run.cancel(),
             end => {
                 let reply = self.reply(need, end).await?;
@@ -455,6 +457,7 @@ impl Steps<'_> {
         let base = std::mem::take(&mut self.stored.base);
         let base = &base;
         loop {
+            self.runs.next();
             let stored = self.ctx.run(move || async move {
                 match put_and_forget(saver, base, commit, forgettable).await {
                     Ok(()) => Ok(Vec::new()),

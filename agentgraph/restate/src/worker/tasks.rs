@@ -1,6 +1,7 @@
 //! Single tasks: the service `graph.tasks`, and the task that an invocation of the steps runs itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentgraph::host::TaskCall;
 use agentgraph::{Code, Error};
@@ -10,6 +11,7 @@ use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::{HandlerError, TerminalError};
 use tokio::task::AbortHandle;
 
+use super::attempt::Runs;
 use super::hosted::Hosted;
 use crate::wire::message::{CallInfo, TaskEnd, TaskMessage};
 use crate::wire::{Part, SealKey};
@@ -19,9 +21,11 @@ use crate::wire::{Part, SealKey};
 pub(super) async fn run(
     hosted: &Hosted,
     ctx: &ContextInternal,
-    _: &InputMetadata,
+    about: &InputMetadata,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
+    let mut runs = Runs::of_attempt();
+    let invocation = &*about.invocation_id;
     let (thread, payload) = split(input).ok_or_else(|| TerminalError::new("the request is no task"))?;
     let read = hosted.wire.receive::<TaskMessage>(hosted.label(Part::Task, &thread), payload).await;
     let (TaskMessage { mut call, state, about, room }, key) = match read {
@@ -33,24 +37,103 @@ pub(super) async fn run(
         let put = state.and_then(|(state, _)| call.put_state(state.into()));
         put.map_err(of_wire)?;
     }
-    let name = call.node.clone();
-    let (key, thread) = (&key, &*thread);
     let room = usize::try_from(room).unwrap_or(usize::MAX);
-    Ok(ctx.run(move || run_here(hosted, key, thread, about, call, room)).name(name).await?)
+    let place = TaskPlace { hosted, ctx, invocation, key: &key, thread: &thread };
+    Ok(run_step(place, &mut runs, about, call, room).await?)
 }
 
-/// Runs a task in this process, in a task of its own: all invocations of a connection are polled by one,
-/// and a node may compute for long. Returns the payload of its end, for which there is so much room.
-pub(super) async fn run_here(
-    hosted: &Hosted,
-    key: &SealKey,
-    thread: &str,
+/// Where a task is a step.
+#[derive(Clone, Copy)]
+pub(super) struct TaskPlace<'a> {
+    pub(super) hosted: &'a Hosted,
+    pub(super) ctx: &'a ContextInternal,
+    pub(super) invocation: &'a str,
+    pub(super) key: &'a SealKey,
+    pub(super) thread: &'a str,
+}
+
+/// Runs a task as a step of the journal. A step whose beginning is in the journal, and whose worker was lost,
+/// ends as an empty one, and another step follows. So the journal itself counts the workers that a node has
+/// cost, and says the same on every replay.
+pub(super) async fn run_step(
+    place: TaskPlace<'_>,
+    runs: &mut Runs,
     about: CallInfo,
     call: TaskCall,
     room: usize,
+) -> Result<Bytes, TerminalError> {
+    let TaskPlace { hosted, ctx, invocation, .. } = place;
+    let name = call.node.clone();
+    let mut work = Some((about, call));
+    let mut deaths = 0;
+    loop {
+        let run = runs.next();
+        // A step that is not in the journal is the last one.
+        let mine = if run.was_begun { work.clone() } else { work.take() };
+        let step = move || async move {
+            let was_here = hosted.begun.begin(invocation, run.number);
+            let Some((about, call)) = mine.filter(|_| was_here || !run.was_begun) else {
+                hosted.begun.end(invocation, run.number);
+                return Ok(Bytes::new());
+            };
+            if run.follows_failure {
+                // A node that ends its process at once would do so before its beginning is stored.
+                tokio::time::sleep(STORED).await;
+            }
+            let end = run_while_stored(place, &about, &call, room, deaths).await?;
+            hosted.begun.end(invocation, run.number);
+            Ok(end)
+        };
+        let end = ctx.run(step).name(name.clone()).await?;
+        if !end.is_empty() {
+            return Ok(end);
+        }
+        deaths += 1;
+    }
+}
+
+/// Runs a task again and again while its store fails. An error would have another worker try, which could not
+/// tell that from a death of this one.
+async fn run_while_stored(
+    place: TaskPlace<'_>,
+    about: &CallInfo,
+    call: &TaskCall,
+    room: usize,
+    deaths: u32,
+) -> Result<Bytes, HandlerError> {
+    let [mut wait, longest] = AGAIN;
+    loop {
+        let end = run_here(place, about.clone(), call.clone(), room, deaths).await;
+        let Err(error) = end else { return end };
+        if place.hosted.parts.is_cancelled() {
+            return Err(error);
+        }
+        tracing::warn!(?error, node = call.node, "the store failed, and the task is tried again");
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(longest);
+    }
+}
+
+/// How long the server may take to store the beginning of a step.
+const STORED: Duration = Duration::from_millis(20);
+
+/// The wait before a task is tried again whose store failed, at first and at most.
+const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)];
+
+/// Runs a task in this process, in a task of its own: all invocations of a connection are polled by one,
+/// and a node may compute for long. Returns the payload of its end, for which there is so much room.
+async fn run_here(
+    TaskPlace { hosted, key, thread, .. }: TaskPlace<'_>,
+    about: CallInfo,
+    call: TaskCall,
+    room: usize,
+    deaths: u32,
 ) -> Result<Bytes, HandlerError> {
     let end = match hosted.far_side(about, thread) {
-        Ok((far, posts)) => {
+        Ok((mut far, posts)) => {
+            if deaths >= hosted.deaths {
+                far = far.given_up(lost(deaths));
+            }
             let graph = Arc::clone(&hosted.graph);
             let work = tokio::spawn(async move { graph.run_task(call, far).await });
             let _guard = AbortOnDrop(work.abort_handle());
@@ -78,6 +161,13 @@ pub(super) async fn run_here(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+fn lost(deaths: u32) -> String {
+    format!(
+        "{deaths} workers were lost while they ran this node: see their logs, and whether they had memory enough; \
+         `RestateWorker::deaths_per_node` says how many it may cost"
+    )
 }
 
 /// Stops a task whose invocation was given up: it may run elsewhere by now.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::hosted::Hosted;
 use super::steps::DEFAULT_LIMIT;
 use super::tasks::{of_wire, refusal};
-use super::waits::is_cancel;
+use super::waits::{is_cancel, is_kill};
 use crate::headers;
 use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, Order, ThreadRequest};
 use crate::wire::{Part, SealKey};
@@ -47,7 +47,11 @@ pub(super) async fn call(
     let mut was_answered = false;
     let answer = loop {
         let request = DriveRequest { call: call.clone(), at, about: info.clone() };
-        let answer = caller.drive(&request, &mut cancelled).await?;
+        let Some(answer) = caller.drive(&request, &mut cancelled).await? else {
+            ctx.set(STATUS, killed());
+            ctx.clear(RUNNING);
+            return Err(refusal(&was_killed(thread)).into());
+        };
         match caller.read(answer.clone()).await? {
             Driven::More { steps, at: now } => {
                 if call.supersteps_limit().is_none() && !hosted.graph.has_passes() {
@@ -89,8 +93,12 @@ struct Caller<'a> {
 
 impl Caller<'_> {
     /// Has the steps carry out a call. A cancellation of this invocation reaches the steps, which then end
-    /// the call in good order; so their answer is waited for all the same.
-    async fn drive(&self, request: &DriveRequest, cancelled: &mut bool) -> Result<Bytes, HandlerError> {
+    /// the call in good order; so their answer is waited for all the same. `None` if they were killed.
+    async fn drive(
+        &self,
+        request: &DriveRequest,
+        cancelled: &mut bool,
+    ) -> Result<Option<Bytes>, HandlerError> {
         let payload = self.hosted.wire.send(self.key, self.label(Part::Drive), request).await;
         let payload = payload.map_err(of_wire)?;
         let target = RequestTarget::object(self.hosted.steps(), self.thread, "drive");
@@ -100,7 +108,13 @@ impl Caller<'_> {
         }
         loop {
             match self.ctx.select(vec![call.handle()]).await {
-                Ok(_) => return Ok(call.await?),
+                Ok(_) => {
+                    return match call.await {
+                        Ok(answer) => Ok(Some(answer)),
+                        Err(error) if is_kill(&error) => Ok(None),
+                        Err(error) => Err(error.into()),
+                    };
+                }
                 Err(error) if is_cancel(&error) => *cancelled = true,
                 Err(error) => return Err(error.into()),
             }
@@ -148,7 +162,8 @@ impl Caller<'_> {
     }
 }
 
-/// Cancels the call that has the thread. Answers whether there is one.
+/// Cancels the call that has the thread. Answers with its invocation, or with nothing. An invocation that was
+/// killed at the server could not say so: the client looks for it.
 pub(super) async fn cancel(
     hosted: &Hosted,
     ctx: &ContextInternal,
@@ -160,7 +175,23 @@ pub(super) async fn cancel(
     if let Some(running) = &running {
         ctx.cancel_invocation(running);
     }
-    Ok(vec![u8::from(running.is_some())].into())
+    Ok(running.unwrap_or_default().into())
+}
+
+/// Mends what a call has left that was killed at the server: no other call has the thread now.
+pub(super) async fn settle(
+    hosted: &Hosted,
+    ctx: &ContextInternal,
+    about: &InputMetadata,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    hosted.check_order(Order::Settle, &about.key, input).await?;
+    if ctx.get::<String>(RUNNING).await?.is_some() {
+        ctx.set(STATUS, killed());
+        ctx.clear(RUNNING);
+        ctx.clear(WAITING);
+    }
+    Ok(Bytes::new())
 }
 
 /// Deletes the thread, after the calls that came before.
@@ -193,6 +224,18 @@ pub(super) async fn answer(
     };
     ctx.resolve_awakeable(&id, input);
     Ok(Bytes::new())
+}
+
+fn killed() -> Bytes {
+    shown(&json!({ "state": "killed" }))
+}
+
+fn was_killed(thread: &str) -> Error {
+    let problem = format!(
+        "the call of thread `{thread}` was killed at the server: what it has committed is kept, and `proceed()` runs \
+         the tasks of its open superstep again. Cancel calls instead, which loses nothing"
+    );
+    Error::new(Code::Host, problem)
 }
 
 fn nothing_waits(thread: &str) -> Error {

@@ -157,3 +157,8 @@ impl<'a> Waits<'a> {
 pub(super) fn is_cancel(error: &TerminalError) -> bool {
     error.code() == 409 && error.message() == "cancelled"
 }
+
+/// Whether the error says that the called invocation was killed at the server.
+pub(super) fn is_kill(error: &TerminalError) -> bool {
+    error.code() == 409 && error.message() == "killed"
+}

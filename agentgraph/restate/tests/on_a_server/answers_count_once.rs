@@ -57,6 +57,16 @@ async fn the_same_answer_sent_again_has_the_same_outcome() {
     assert_eq!(later.paid, ["yes"]);
 }
 
+/// A program may derive its keys from what it works on, and has one for the question and for its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_with_the_idempotency_key_of_its_question_counts() {
+    let (_worker, graph) = serve(server::shared().await, "same-key").await;
+    let asks = graph.invoke(Order::update()).thread("t").idempotency_key("order-7").await.unwrap();
+    assert_eq!(asks.interrupts().len(), 1);
+    let paid = graph.resume("card").thread("t").idempotency_key("order-7").finish().await.unwrap();
+    assert_eq!(paid.paid, ["card"]);
+}
+
 /// 1,000 threads wait while the server and the worker are killed. Nothing of them runs, and each goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_threads_outlive_everything_and_have_no_invocation() {

@@ -1,11 +1,12 @@
 //! A worker that is killed at any entry of a journal, or at random, loses nothing: every run ends as it ends
 //! locally, and no finished task runs again.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use agentgraph_restate::RestateClient;
 
-use crate::common::graphs::Kind;
+use crate::common::graphs::{Kind, Work, input};
 use crate::common::marks::MarkFile;
 use crate::common::meter::Meter;
 use crate::common::rules;
@@ -123,4 +124,32 @@ async fn at_random() {
 #[tokio::test(flavor = "multi_thread")]
 async fn at_random_when_every_await_is_replayed() {
     kill_at_random(server::that_suspends_at_once().await, "random-replayed").await;
+}
+
+/// A node that ends its process would end one worker after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_ends_its_process_is_given_up() {
+    let server = server::shared().await;
+    let folder = fresh_folder();
+    let marks = MarkFile::new(&folder);
+    let mut orders = Orders::new([]).marks(marks.path());
+    orders.deadly = true;
+    let mut worker = WorkerProcess::start(&orders);
+    register(&server.admin, &orders.address()).await;
+    let graph = RestateClient::connect(&server.ingress).unwrap().graph::<Work>("deadly");
+    let run = tokio::spawn(graph.invoke(input()).thread("t").into_future());
+    while !run.is_finished() {
+        if worker.has_ended() {
+            worker = WorkerProcess::begin(&orders);
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let end = run.await.unwrap().unwrap().into_finished().unwrap();
+    assert_eq!(end.lines[1..], ["E_WORKER_LOST@1"; 2]);
+    for node in ["here", "far"] {
+        let begun = marks.of("t").into_iter().filter(|mark| mark.node == node).count();
+        // The first death may come before the server has stored that the node began.
+        assert!((3..=4).contains(&begun), "{node} has cost {begun} workers");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }

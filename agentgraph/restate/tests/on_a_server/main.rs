@@ -7,12 +7,16 @@
 mod common;
 
 mod answers_count_once;
+mod calls_and_reads_end_in_time;
 mod calls_are_steered;
+mod calls_pass_a_gateway;
+mod deployments_are_not_replaced;
 mod graphs_end_as_they_end_locally;
 mod hosts_keep_their_contract;
 mod killed_workers_lose_nothing;
 mod lost_servers_lose_nothing;
 mod networks_are_cut;
+mod outages_are_waited_out;
 mod secrets_stay_secret;
 mod streams_come_over_a_relay;
 mod threads_are_deleted;

@@ -254,6 +254,31 @@ async fn a_lost_relay_costs_events_and_the_gap_is_marked() {
     drop(relay);
 }
 
+/// A flush waits for half a second. Ten steps whose posts fail would wait for five.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_is_away_costs_no_time() {
+    let server = server::shared().await;
+    let step = async |ctx: Ctx| {
+        ctx.emit("step").await;
+        Talk::update().said(["step"])
+    };
+    let graph = StateGraph::new()
+        .node("step", step)
+        .edge(START, "step")
+        .branch("step", |talk: &Talk| if talk.said.len() < 10 { "step" } else { END }, ["step", END])
+        .compile()
+        .unwrap();
+    let [nothing] = server::free_ports();
+    let worker = RestateWorker::new().graph("no-relay-there", graph).register(&server.admin);
+    let worker = worker.relay(format!("http://127.0.0.1:{nothing}"));
+    let _worker = worker.start(loopback()).await.unwrap();
+    let graph = RestateClient::connect(&server.ingress).unwrap().graph::<Talk>("no-relay-there");
+    let begun = std::time::Instant::now();
+    let talk = graph.invoke(Talk::update()).thread("t").views(VIEWS).finish().await.unwrap();
+    assert_eq!(talk.said.len(), 10);
+    assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_relay_with_a_token_answers_those_who_know_it() {
     let server = server::shared().await;

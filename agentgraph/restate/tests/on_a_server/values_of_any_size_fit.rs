@@ -91,6 +91,18 @@ async fn a_result_larger_than_any_message_is_stored_by_its_hash() {
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.text.len(), 40 * MIB);
 }
 
+/// What fits into the thread fits into the answers about it, which say more than the state alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_checkpointer_the_largest_state_of_a_thread_is_answered() {
+    const SIZE: usize = 16 * MIB - 300;
+    let write = async || Book::update().text("x".repeat(SIZE));
+    let graph = StateGraph::new().node("write", write).edge(START, "write").compile().unwrap();
+    let (_worker, graph) = serve(server::shared().await, "full-writer", graph).await;
+    let book = graph.invoke(Book::update()).thread("t").finish().await.unwrap();
+    assert_eq!(book.text.len(), SIZE);
+    assert_eq!(graph.state("t").await.unwrap().unwrap().values.text.len(), SIZE);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_checkpointer_a_large_result_is_an_error_of_its_node() {
     let (_worker, graph) = serve(server::shared().await, "poor-writer", writer(40)).await;

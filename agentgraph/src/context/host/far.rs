@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::TaskEvents;
 use crate::context::ValuesByType;
@@ -18,6 +19,10 @@ pub struct FarSide {
     pub(crate) once: Option<Arc<dyn Checkpointer>>,
     /// Receives the events of the task.
     pub(crate) events: Option<Arc<dyn TaskEvents>>,
+    /// The longest time for the attempt.
+    pub(crate) timeout: Option<Duration>,
+    /// Why the node is not run.
+    pub(crate) given_up: Option<String>,
 }
 
 impl FarSide {
@@ -49,13 +54,103 @@ impl FarSide {
         self.events = Some(events);
         self
     }
+
+    /// The longest time that this process gives the attempt, as a [timeout](crate::Timeout) of its node. A
+    /// shorter one of the node's own is kept.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use agentgraph::host::{FarSide, Host, TaskCall, TaskReply};
+    /// use agentgraph::prelude::*;
+    /// use agentgraph::{BoxError, Code};
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Page { text: String }
+    ///
+    /// async fn hang() -> PageUpdate {
+    ///     std::future::pending().await
+    /// }
+    ///
+    /// struct Worker(CompiledGraph<Page>);
+    ///
+    /// #[async_trait::async_trait]
+    /// impl Host for Worker {
+    ///     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+    ///         let far = FarSide::new().timeout(Duration::from_millis(1));
+    ///         Ok(self.0.run_task(call).on(far).await?)
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("hang", hang).edge(START, "hang").compile()?;
+    /// let graph = graph.clone().host(Worker(graph));
+    /// let error = graph.invoke(Page::update()).await.unwrap_err();
+    /// assert_eq!(error.code(), Code::NodeTimeout);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Does not run the node: its attempt fails with [`Code::WorkerLost`](crate::Code::WorkerLost) and is the
+    /// last one, whatever its retry policy says. For a node that ends each process that runs it.
+    ///
+    /// ```
+    /// use agentgraph::host::{FarSide, Host, TaskCall, TaskReply};
+    /// use agentgraph::prelude::*;
+    /// use agentgraph::{BoxError, Failure};
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Page { text: String }
+    ///
+    /// async fn crash() -> PageUpdate {
+    ///     std::process::abort()
+    /// }
+    ///
+    /// async fn mend(failure: Failure) -> PageUpdate {
+    ///     Page::update().text(format!("{}: {}", failure.code(), failure.message()))
+    /// }
+    ///
+    /// struct Worker(CompiledGraph<Page>);
+    ///
+    /// #[async_trait::async_trait]
+    /// impl Host for Worker {
+    ///     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
+    ///         let far = match &*call.node {
+    ///             "crash" => FarSide::new().given_up("it has cost three processes"),
+    ///             _ => FarSide::new(),
+    ///         };
+    ///         Ok(self.0.run_task(call).on(far).await?)
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let crash = crash.retry(RetryPolicy::attempts(5)).on_error("mend");
+    /// let graph = StateGraph::new().node("crash", crash).node("mend", mend).edge(START, "crash").compile()?;
+    /// let graph = graph.clone().host(Worker(graph));
+    /// let page = graph.invoke(Page::update()).finish().await?;
+    /// assert_eq!(page.text, "E_WORKER_LOST: it has cost three processes");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn given_up(mut self, problem: impl Into<String>) -> Self {
+        self.given_up = Some(problem.into());
+        self
+    }
 }
 
 impl fmt::Debug for FarSide {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FarSide { context, once, events } = self;
+        let FarSide { context, once, events, timeout, given_up } = self;
         let mut parts = out.debug_struct("FarSide");
         parts.field("context", &context.is_some()).field("once_in", &once.is_some());
-        parts.field("events", &events.is_some()).finish()
+        parts
+            .field("events", &events.is_some())
+            .field("timeout", timeout)
+            .field("given_up", given_up)
+            .finish()
     }
 }

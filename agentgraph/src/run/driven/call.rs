@@ -287,6 +287,26 @@ impl RunCall {
         self
     }
 
+    /// The method that makes such a call: `invoke`, `pass`, `resume`, `proceed` or `update_state`. For hosts
+    /// that must not confuse calls.
+    ///
+    /// ```
+    /// use agentgraph::host::RunCall;
+    ///
+    /// assert_eq!(RunCall::resume(true)?.kind(), "resume");
+    /// assert_eq!(RunCall::proceed().kind(), "proceed");
+    /// # Ok::<(), agentgraph::Error>(())
+    /// ```
+    pub fn kind(&self) -> &'static str {
+        match &self.request {
+            Request::Invoke(_) => "invoke",
+            Request::Pass(_) => "pass",
+            Request::Resume(_) | Request::ResumeMany(_) => "resume",
+            Request::Proceed => "proceed",
+            Request::Edit(_) => "update_state",
+        }
+    }
+
     /// Whether the call starts a run, instead of continuing one.
     pub fn begins_a_run(&self) -> bool {
         matches!(self.request, Request::Invoke(_) | Request::Pass(_))

@@ -467,3 +467,24 @@ fn durable() -> StateGraph<Work> {
         .edge(START, "ship")
         .edge(["pay", "ship"], "last")
 }
+
+/// Nodes that end their process, here and elsewhere.
+pub fn deadly(tools: &Tools) -> CompiledGraph<Work> {
+    async fn crash(ctx: Ctx, tools: Dep<Tools>) -> WorkUpdate {
+        tools.marks.mark(&ctx, What::Began);
+        std::process::abort()
+    }
+    async fn mend(failure: agentgraph::Failure) -> WorkUpdate {
+        line(failure.code().as_str(), 1)
+    }
+    StateGraph::new()
+        .node("here", crash.on_error("mended"))
+        .node("mended", mend)
+        .node("far", crash.remote().on_error("mended far"))
+        .node("mended far", mend)
+        .edge(START, "here")
+        .edge("mended", "far")
+        .dep(tools.clone())
+        .compile()
+        .unwrap()
+}

@@ -35,6 +35,8 @@ pub struct Server {
 pub struct Settings<'a> {
     /// The inactivity timeout of the invoker: how long an invocation waits before it is suspended.
     pub suspends_after: Option<&'a str>,
+    /// The attempts of the default retry policy, after which an invocation pauses.
+    pub pauses_after: Option<u32>,
     pub nodes: u16,
 }
 
@@ -60,6 +62,14 @@ impl Server {
 
     pub async fn that_suspends_after(time: &str) -> Server {
         let settings = Settings { suspends_after: Some(time), ..Settings::default() };
+        let mut server = Server::prepare(1, &[free_ports()], settings);
+        server.start_process();
+        server.answers().await;
+        server
+    }
+
+    pub async fn that_pauses_after(attempts: u32) -> Server {
+        let settings = Settings { pauses_after: Some(attempts), ..Settings::default() };
         let mut server = Server::prepare(1, &[free_ports()], settings);
         server.start_process();
         server.answers().await;
@@ -101,6 +111,10 @@ impl Server {
         }
         if let Some(time) = settings.suspends_after {
             sections += &format!("[worker.invoker]\ninactivity-timeout = \"{time}\"\n");
+        }
+        if let Some(attempts) = settings.pauses_after {
+            sections +=
+                &format!("[default-retry-policy]\ninitial-interval = \"50ms\"\nmax-attempts = {attempts}\n");
         }
         // So that a test can look for bytes in the files.
         for store in ["worker.storage", "log-server", "bifrost.local"] {

@@ -11,7 +11,7 @@ use agentgraph_host_conformance::{self as conformance, Notes};
 use agentgraph_restate::RestateWorker;
 use serde::{Deserialize, Serialize};
 
-use super::graphs::{Built, Kind, Tools, build};
+use super::graphs::{Built, Kind, Tools, build, deadly};
 use super::marks::Marks;
 use super::server::free_ports;
 
@@ -36,6 +36,8 @@ pub struct Orders {
     pub relay: Option<String>,
     /// The notes of the conformance kit, whose graphs are served too.
     pub notes: Option<PathBuf>,
+    /// Whether the graph `deadly` is served, too.
+    pub deadly: bool,
 }
 
 impl Orders {
@@ -50,6 +52,7 @@ impl Orders {
             share: None,
             relay: None,
             notes: None,
+            deadly: false,
         }
     }
 
@@ -86,6 +89,12 @@ pub async fn worker(orders: &Orders) -> RestateWorker {
     let marks = orders.marks.as_deref().map_or_else(Marks::none, Marks::in_file);
     let tools = Tools { marks, pause: Duration::from_millis(orders.pause_ms) };
     let mut worker = RestateWorker::new();
+    if orders.deadly {
+        worker = worker.graph("deadly", deadly(&tools));
+    } else {
+        // Tests that kill workers at random may hit a node more often.
+        worker = worker.deaths_per_node(100);
+    }
     let saver = match &orders.saver {
         Some(path) => Some(Arc::new(SqliteSaver::open(path).await.unwrap())),
         None => None,
@@ -122,12 +131,20 @@ pub async fn worker(orders: &Orders) -> RestateWorker {
 pub struct WorkerProcess {
     process: Child,
     /// Open, so that the process can print.
-    _output: Lines<BufReader<ChildStdout>>,
+    output: Lines<BufReader<ChildStdout>>,
 }
 
 impl WorkerProcess {
     /// Starts it, and waits until it serves.
     pub fn start(orders: &Orders) -> Self {
+        let mut worker = WorkerProcess::begin(orders);
+        let served = worker.output.any(|line| line.is_ok_and(|line| line.ends_with(SERVES)));
+        assert!(served, "the worker ended before it served");
+        worker
+    }
+
+    /// Starts it. It may end before it says that it serves.
+    pub fn begin(orders: &Orders) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "a_worker_in_a_process_of_its_own", "--nocapture"])
             .env(ORDERS, serde_json::to_string(orders).unwrap())
@@ -135,10 +152,12 @@ impl WorkerProcess {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let served = lines.any(|line| line.is_ok_and(|line| line.ends_with(SERVES)));
-        assert!(served, "the worker ended before it served");
-        WorkerProcess { process, _output: lines }
+        let output = BufReader::new(process.stdout.take().unwrap()).lines();
+        WorkerProcess { process, output }
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
     }
 
     /// Ends it as a power cut would.
