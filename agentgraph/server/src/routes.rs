@@ -2,6 +2,7 @@
 
 mod assistants;
 mod body;
+mod pages;
 mod runs;
 mod sse;
 mod states;
@@ -18,10 +19,13 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
+use self::pages::check_page;
 use crate::app::App;
 use crate::error::ApiError;
+
+pub(crate) use self::pages::Pages;
 
 /// The keys that callers must show, as digests: comparing those tells nothing of a key by its time.
 pub(crate) type Keys = HashSet<[u8; 32]>;
@@ -30,7 +34,7 @@ pub(crate) fn digest(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>) -> Router {
+pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>, pages: Arc<Pages>) -> Router {
     let max_body = app.settings.max_body;
     let routes = Router::new()
         .route("/info", get(info))
@@ -49,15 +53,15 @@ pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>) -> Router {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
         })
         .layer(DefaultBodyLimit::max(max_body))
-        .layer(cors())
+        .layer(middleware::from_fn_with_state(Arc::clone(&pages), check_page))
+        .layer(cors(&pages))
         .with_state(app)
 }
 
-/// Browsers may call from any page: what protects the server is the key, which pages of others do not have.
-fn cors() -> CorsLayer {
+fn cors(pages: &Arc<Pages>) -> CorsLayer {
     let exposed = ["content-location", "location", "x-pagination-total", "x-pagination-next"];
     CorsLayer::new()
-        .allow_origin(AllowOrigin::mirror_request())
+        .allow_origin(pages.allow_origin())
         .allow_methods(AllowMethods::mirror_request())
         .allow_headers(AllowHeaders::mirror_request())
         .allow_private_network(true)

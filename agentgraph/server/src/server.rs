@@ -19,7 +19,7 @@ use crate::error::ServerError;
 use crate::graph::{ServedGraph, TypedGraph};
 use crate::live::Live;
 use crate::records::{MemoryRecords, Records, SqliteRecords};
-use crate::routes::{Keys, digest, router};
+use crate::routes::{Keys, Pages, digest, router};
 
 /// Serves graphs over HTTP, for the clients of LangGraph.
 ///
@@ -46,6 +46,7 @@ pub struct Server {
     keep: Keep,
     keys: Keys,
     lets_in_anyone: bool,
+    origins: Vec<String>,
     settings: Settings,
     drain_limit: Duration,
 }
@@ -80,6 +81,7 @@ impl Server {
             keep: Keep::Sqlite("agentgraph.db".into()),
             keys: Keys::new(),
             lets_in_anyone: false,
+            origins: Vec::new(),
             settings: Settings {
                 on_restart: OnRestart::default(),
                 heartbeat: Duration::from_secs(5),
@@ -157,6 +159,14 @@ impl Server {
         self
     }
 
+    /// Lets web pages of this origin call a server without keys, such as `https://studio.example`. Pages of
+    /// this machine and of the server's own address may call unless set; with keys, or with
+    /// [`allow_anyone`](Self::allow_anyone), all pages may.
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
     /// Sets what happens to runs that a killed server has left. They go on unless set.
     pub fn on_restart(mut self, what: OnRestart) -> Self {
         self.settings.on_restart = what;
@@ -208,7 +218,9 @@ impl Server {
         app.add_system_assistants().await?;
         app.recover().await?;
         let keys = (!self.keys.is_empty()).then(|| Arc::new(self.keys));
-        Ok(RunningServer { app, keys, drain_limit: self.drain_limit })
+        let any = keys.is_some() || self.lets_in_anyone;
+        let pages = Pages { any, origins: self.origins, by_names_of_this_machine: false };
+        Ok(RunningServer { app, keys, pages, drain_limit: self.drain_limit })
     }
 
     /// The routes, to be nested in an axum application of one's own. Runs that are under way when it ends go
@@ -265,7 +277,8 @@ impl Server {
         if !address.ip().is_loopback() && self.keys.is_empty() && !self.lets_in_anyone {
             return Err(ServerError::Unprotected(address));
         }
-        let server = self.start().await?;
+        let mut server = self.start().await?;
+        server.pages.by_names_of_this_machine = address.ip().is_loopback();
         tracing::info!(%address, "serving graphs");
         let routes = server.router();
         let drained = async move {
@@ -281,13 +294,14 @@ impl Server {
 pub struct RunningServer {
     app: Arc<App>,
     keys: Option<Arc<Keys>>,
+    pages: Pages,
     drain_limit: Duration,
 }
 
 impl RunningServer {
     /// The routes.
     pub fn router(&self) -> Router {
-        router(Arc::clone(&self.app), self.keys.clone())
+        router(Arc::clone(&self.app), self.keys.clone(), Arc::new(self.pages.clone()))
     }
 
     /// Ends the server in good order: each run ends its superstep, its streams end, and it goes on at the

@@ -7,6 +7,7 @@ mod common;
 mod errors_have_a_detail_and_the_right_status;
 mod hostile_requests_are_refused;
 mod messages_have_langchains_shape;
+mod pages_of_other_sites_are_kept_out;
 mod runs_of_a_thread_follow_its_strategy;
 mod runs_stream_in_every_mode;
 mod states_can_be_read_changed_and_forked;
