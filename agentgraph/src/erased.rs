@@ -1,5 +1,6 @@
 //! A node as the engine calls it, of its state type and without one.
 
+mod call;
 pub(crate) mod layer;
 #[cfg(feature = "testing")]
 pub(crate) mod observed;
@@ -11,22 +12,20 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+pub(crate) use self::call::{Call, FnCall};
 #[cfg(feature = "testing")]
 use self::observed::Observer;
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::state::State;
 use crate::step::Step;
-use crate::typed::{AnyState, HeldUpdate};
+use crate::typed::AnyState;
 
 /// The result of one call of a node.
 pub(crate) type NodeResult<S> = Result<Step<S>, BoxError>;
 
 /// A boxed future with the result of a call.
 pub(crate) type NodeFuture<S> = Pin<Box<dyn Future<Output = NodeResult<S>> + Send>>;
-
-/// A boxed call: the one allocation of a step.
-pub(crate) type Call<S> = Pin<Box<dyn Called<S>>>;
 
 /// A node of any type, ready to be called.
 pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
@@ -39,15 +38,6 @@ pub(crate) trait ErasedNode<S: State>: Send + Sync + 'static {
         let _ = (by, path);
         None
     }
-}
-
-/// A call of a node. The engine polls it as a future, the shell with the type of its update. All that is
-/// compiled for each function of a user is this and [`ErasedNode::call`].
-pub(crate) trait Called<S: State>: HeldUpdate + Future<Output = NodeResult<AnyState>> {
-    fn poll_step(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NodeResult<S>>;
-
-    /// Drops the function, which has ended, and keeps its update in the box, so that a task allocates once.
-    fn hold(self: Pin<&mut Self>, update: S::Update);
 }
 
 /// A call as the engine polls it.

@@ -45,6 +45,7 @@ use crate::session::SessionKind;
 use crate::state::State;
 use crate::step::{Goto, IntoGotos};
 use crate::typed::{AnySchema, Seen};
+use crate::words::owned_names;
 
 /// A builder of a graph.
 ///
@@ -167,12 +168,6 @@ pub(crate) enum Break {
 
 fn owned(name: impl AsRef<str>) -> Name {
     Name::Owned(name.as_ref().to_owned())
-}
-
-/// The names of a list. Apart from its callers, which are generic over functions too: a closure in them would
-/// be compiled for each function.
-pub(crate) fn owned_names<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Vec<String> {
-    names.into_iter().map(|name| name.as_ref().to_owned()).collect()
 }
 
 impl DeclaredTarget {

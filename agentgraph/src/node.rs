@@ -28,15 +28,14 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::erased::layer::LayeredNode;
-use crate::erased::{AnyNode, Call, ErasedNode};
+use crate::erased::{AnyNode, Call, ErasedNode, FnCall};
 use crate::error::BoxError;
 use crate::failure::KeptError;
-use crate::graph::owned_names;
 use crate::node::inner::AnyGraph;
 use crate::policy::{Breaker, Cache, Elsewhere, Limit, OnEnd, Policies, RetryPolicy};
 use crate::state::{Channel, State, StoredState};
-use crate::typed::FnCall;
 use crate::typed::node::TypedNode;
+use crate::words::owned_names;
 
 /// A node and its settings, without the type of its state.
 pub(crate) struct UntypedNode {

@@ -16,7 +16,7 @@ use crate::engine::executor::ParentExit;
 use crate::engine::host::{ParentUpdate, foreign_update, passed_on};
 #[cfg(feature = "testing")]
 use crate::erased::observed::Observer;
-use crate::erased::{Call, ErasedNode, NodeResult};
+use crate::erased::{Call, ErasedNode, FnCall, NodeResult};
 use crate::error::{BoxError, OwnError};
 use crate::extract::{FromTask, Input, Requirement, Task};
 use crate::node::{IntoNode, Node, NodeSettings, begin_call};
@@ -25,7 +25,7 @@ use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
 use crate::spans::may_be_heard;
 use crate::state::{State, StoredState};
 use crate::step::{Command, IntoStep, Step, ToParent};
-use crate::typed::{AnyState, AnyUpdate, FnCall};
+use crate::typed::{AnyState, AnyUpdate};
 
 /// A graph that becomes a node of a graph over `P`: see [`CompiledGraph::embed`] and
 /// [`CompiledGraph::memory`].

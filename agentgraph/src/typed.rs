@@ -10,6 +10,5 @@ pub(crate) mod node;
 mod ops;
 pub(crate) mod state;
 
-pub(crate) use node::FnCall;
 pub(crate) use ops::AnySchema;
-pub(crate) use state::{AnyState, AnyUpdate, HeldUpdate, Seen};
+pub(crate) use state::{AnyState, AnyUpdate, HeldUpdate, Seen, UpdateSlot, other_type};

@@ -49,3 +49,9 @@ pub(crate) const MAX_SUPERSTEPS: u64 = 1000;
 
 /// The end of a branch. It has no outgoing edges.
 pub const END: &str = "__end__";
+
+/// The names of a list. Apart from its callers, which are generic over functions too: a closure in them would
+/// be compiled for each function.
+pub(crate) fn owned_names<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Vec<String> {
+    names.into_iter().map(|name| name.as_ref().to_owned()).collect()
+}

@@ -14,13 +14,12 @@ use serde_json::Value;
 use super::base::Join;
 use super::deps::Deps;
 use super::outputs::{Outputs, OutputsUpdate};
-use crate::erased::{Call, ErasedNode, NodeResult};
+use crate::erased::{Call, ErasedNode, FnCall, NodeResult};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
 use crate::node::begin_call;
 use crate::policy::{Breaker, Elsewhere, Limit, Policies, RetryPolicy};
 use crate::step::Step;
-use crate::typed::FnCall;
 
 /// A node of any type, ready to be called.
 pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>>

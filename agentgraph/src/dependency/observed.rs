@@ -7,13 +7,13 @@ use super::node::{CallKind, DependencyCall, DependencyNode};
 use super::outputs::{Output, OutputTable, Outputs, OutputsUpdate, PassInput};
 use super::wiring::{Template, WiredNode, Wiring};
 use crate::erased::observed::{ObservedNode, Observer, ShowStep};
-use crate::erased::{AnyNode, Call, ErasedNode};
+use crate::erased::{AnyNode, Call, ErasedNode, FnCall};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::record::codec::Codec;
 use crate::step::Step;
 use crate::typed::node::TypedNode;
-use crate::typed::{AnySchema, AnyState, AnyUpdate, FnCall};
+use crate::typed::{AnySchema, AnyState, AnyUpdate};
 
 impl<O: Output, S: PassInput> Wiring<O, S> {
     /// The same graph, observed.

@@ -10,13 +10,12 @@ use std::task::{Context, Poll};
 use tower_service::Service;
 
 use crate::context::{RunShared, TaskRequest};
-use crate::erased::{Call, ErasedNode, NodeFuture};
+use crate::erased::{Call, ErasedNode, FnCall, NodeFuture};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::failure::Failure;
 use crate::state::State;
 use crate::step::{InputValue, Step};
-use crate::typed::FnCall;
 
 /// The request of a node's service: one task. Clone it to call the inner service again.
 pub struct NodeCall<S: State> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::owned_names;
+use crate::words::owned_names;
 
 /// The sources of an edge. A list of names, [`all`], [`any`] and [`n_of`] make a *join*.
 #[derive(Clone, Debug)]

@@ -50,7 +50,7 @@ impl<'a> Seen<'a> {
 /// updates of a graph are made together.
 #[cold]
 #[track_caller]
-pub(super) fn other_type() -> ! {
+pub(crate) fn other_type() -> ! {
     unreachable!("a value of another state type")
 }
 

@@ -5,12 +5,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::state::{WorkflowState, WorkflowUpdate, WorkflowValue};
-use crate::erased::{Call, ErasedNode};
+use crate::erased::{Call, ErasedNode, FnCall};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
 use crate::node::{Node, NodeSettings, begin_call};
 use crate::step::Step;
-use crate::typed::FnCall;
 
 /// The functions that can be a [`Workflow`](super::Workflow): up to seven extractors, then the input. The
 /// parameter `M` only tells functions with different arguments apart.
