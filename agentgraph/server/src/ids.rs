@@ -32,6 +32,11 @@ pub(crate) fn interrupt_id(id: InterruptId) -> String {
     Uuid::new_v5(&NAMES, id.to_string().as_bytes()).simple().to_string()
 }
 
+/// Whether a text has the form of a question's id, as clients know it.
+pub(crate) fn is_interrupt_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// The task that asked, of the text of a question's id.
 pub(crate) fn task_of(id: InterruptId) -> String {
     let text = id.to_string();

@@ -87,7 +87,7 @@ async fn info() -> Json<Value> {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "langgraph_py_version": null,
-        "flags": { "assistants": true, "crons": false, "langsmith": false, "langsmith_tracing_replicas": false },
+        "flags": { "assistants": true, "crons": false, "langsmith": false, "langsmith_tracing_replicas": false, "strict_resume": true },
         "host": { "kind": "self-hosted", "project_id": null, "revision_id": "agentgraph" },
     }))
 }

@@ -253,7 +253,7 @@ impl Drive<'_> {
             None => Begin::Head,
         };
         if command.is_object() {
-            return self.command(command, head, from).await;
+            return self.command(command, kwargs["strict_resume"] == true, head, from).await;
         }
         if !input.is_null() {
             return Ok(Plan::Call(Start::Input(input.clone()), from));
@@ -286,13 +286,24 @@ impl Drive<'_> {
         Ok(found.parent.map_or(Begin::Start, Begin::At))
     }
 
-    /// A command: an update of the state, then answers.
-    async fn command(&self, command: &Value, head: Option<&Moment>, from: Begin) -> Result<Plan, Failed> {
+    /// A command: an update of the state, then answers. A strict one changes nothing if one of its answers is
+    /// to no open question; otherwise such an answer is ignored.
+    async fn command(
+        &self,
+        command: &Value,
+        is_strict: bool,
+        head: Option<&Moment>,
+        from: Begin,
+    ) -> Result<Plan, Failed> {
         let resume = &command["resume"];
-        let answers = match head {
-            Some(head) if resume.is_object() => by_id(resume, &asked(head)),
-            _ => None,
-        };
+        let answers = by_id(resume, &head.map(asked).unwrap_or_default());
+        if let Some((_, unknown)) = answers.as_ref().filter(|(_, unknown)| is_strict && !unknown.is_empty()) {
+            let message = format!(
+                "no open question has the id {}: the thread's state has those that wait",
+                unknown.join(" or ")
+            );
+            return Err(Failed { name: "UnknownInterruptError".to_owned(), message });
+        }
         let mut now = head.cloned();
         if !command["update"].is_null() {
             let edit = Edit { at: None, values: Some(command["update"].clone()), as_node: None };
@@ -311,7 +322,10 @@ impl Drive<'_> {
                 Plan::Nothing(standing(&now))
             });
         }
-        let Some(answers) = answers else { return Ok(Plan::Call(Start::Resume(resume.clone()), from)) };
+        let Some((answers, _)) = answers else { return Ok(Plan::Call(Start::Resume(resume.clone()), from)) };
+        if answers.is_empty() {
+            return Ok(Plan::Nothing(standing(&now)));
+        }
         // An edit gives the questions new ids, in the same order.
         let ids: Vec<InterruptId> = asked(&now).iter().filter_map(|one| one.id).collect();
         let answers = answers.into_iter().filter_map(|(at, answer)| Some((*ids.get(at)?, answer)));
@@ -451,13 +465,21 @@ fn standing(head: &Moment) -> End {
     if asked.is_empty() { End::Finished } else { End::Interrupted(asked.into_iter().cloned().collect()) }
 }
 
-/// Answers by the position of their question, if all keys are ids of questions.
-fn by_id(resume: &Value, asked: &[&Interrupt]) -> Option<Vec<(usize, Value)>> {
+/// Answers by the position of their question, and the ids that no open question has. `None` if the keys are
+/// not all ids: then the object is one answer.
+fn by_id(resume: &Value, asked: &[&Interrupt]) -> Option<(Vec<(usize, Value)>, Vec<String>)> {
     let answers = resume.as_object().filter(|answers| !answers.is_empty())?;
-    let position = |id: &String| {
-        asked.iter().position(|one| one.id.is_some_and(|known| ids::interrupt_id(known) == *id))
-    };
-    answers.iter().map(|(id, answer)| Some((position(id)?, answer.clone()))).collect()
+    if !answers.keys().all(|id| ids::is_interrupt_id(id)) {
+        return None;
+    }
+    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    for (id, answer) in answers {
+        match asked.iter().position(|one| one.id.is_some_and(|known| ids::interrupt_id(known) == *id)) {
+            Some(at) => known.push((at, answer.clone())),
+            None => unknown.push(id.clone()),
+        }
+    }
+    Some((known, unknown))
 }
 
 pub(super) fn wire_interrupts(interrupts: &[Interrupt]) -> Value {

@@ -72,6 +72,7 @@ impl RunRequest {
             "interrupt_before": nodes(body, "interrupt_before")?,
             "interrupt_after": nodes(body, "interrupt_after")?,
             "durability": durability(body)?,
+            "strict_resume": flag(body, "strict_resume")?,
             "after_seconds": after_seconds(body)?,
         });
         recursion_limit(&kwargs)?;

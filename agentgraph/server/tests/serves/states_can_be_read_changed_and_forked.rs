@@ -116,6 +116,30 @@ async fn a_question_is_answered_plainly_and_by_its_id() {
 }
 
 #[tokio::test]
+async fn an_answer_to_no_open_question_is_ignored_or_refused() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let asked = server.post(&wait, &json!({ "assistant_id": "ask", "input": {} })).await;
+    let id = asked["__interrupt__"][0]["id"].as_str().unwrap();
+    let unknown = "0123456789abcdef0123456789abcdef";
+    let resume = |answers: Value, is_strict: bool| {
+        let command = json!({ "resume": answers, "update": { "answers": ["never mind"] } });
+        let command = if is_strict { command } else { json!({ "resume": command["resume"] }) };
+        json!({ "assistant_id": "ask", "command": command, "strict_resume": is_strict })
+    };
+    let refused = server.post(&wait, &resume(json!({ unknown: 1, id: 2 }), true)).await;
+    assert_eq!(refused["__error__"]["error"], "UnknownInterruptError");
+    assert!(refused["__error__"]["message"].as_str().unwrap().contains(unknown));
+    let state = server.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!((&state["values"]["answers"], &state["interrupts"][0]["id"]), (&json!([]), &json!(id)));
+    let ignored = server.post(&wait, &resume(json!({ unknown: 1 }), false)).await;
+    assert_eq!(ignored["__interrupt__"][0]["id"], id);
+    let done = server.post(&wait, &resume(json!({ unknown: 1, id: 2 }), false)).await;
+    assert_eq!(done, json!({ "answers": [2], "done": true }));
+}
+
+#[tokio::test]
 async fn a_question_inside_a_subgraph_is_a_task_of_its_node() {
     let server = Served::new().await;
     let thread = server.thread().await;
