@@ -27,14 +27,14 @@ impl Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_serving"));
         let mut process =
             command.args(options).arg(file).arg("127.0.0.1:0").stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap());
-        loop {
+        let lines = BufReader::new(process.stdout.take().unwrap());
+        let mut server = Server { process, lines, address: String::new() };
+        while server.address.is_empty() {
             let mut line = String::new();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "the server has ended");
-            if let Some(address) = line.trim().strip_prefix("listening on ") {
-                return Server { process, lines, address: address.to_owned() };
-            }
+            assert!(server.lines.read_line(&mut line).unwrap() > 0, "the server has ended");
+            server.address = line.trim().strip_prefix("listening on ").unwrap_or_default().to_owned();
         }
+        server
     }
 
     /// Sends a request, and reads the answer until the server closes the connection.
