@@ -297,10 +297,10 @@ impl Drive<'_> {
     ) -> Result<Plan, Failed> {
         let resume = &command["resume"];
         let answers = by_id(resume, &head.map(asked).unwrap_or_default());
-        if let Some((_, unknown)) = answers.as_ref().filter(|(_, unknown)| is_strict && !unknown.is_empty()) {
+        if let Some(answers) = answers.as_ref().filter(|answers| is_strict && !answers.unknown.is_empty()) {
             let message = format!(
                 "no open question has the id {}: the thread's state has those that wait",
-                unknown.join(" or ")
+                answers.unknown.join(" or ")
             );
             return Err(Failed { name: "UnknownInterruptError".to_owned(), message });
         }
@@ -322,7 +322,9 @@ impl Drive<'_> {
                 Plan::Nothing(standing(&now))
             });
         }
-        let Some((answers, _)) = answers else { return Ok(Plan::Call(Start::Resume(resume.clone()), from)) };
+        let Some(Answers { known: answers, .. }) = answers else {
+            return Ok(Plan::Call(Start::Resume(resume.clone()), from));
+        };
         if answers.is_empty() {
             return Ok(Plan::Nothing(standing(&now)));
         }
@@ -465,21 +467,29 @@ fn standing(head: &Moment) -> End {
     if asked.is_empty() { End::Finished } else { End::Interrupted(asked.into_iter().cloned().collect()) }
 }
 
-/// Answers by the position of their question, and the ids that no open question has. `None` if the keys are
-/// not all ids: then the object is one answer.
-fn by_id(resume: &Value, asked: &[&Interrupt]) -> Option<(Vec<(usize, Value)>, Vec<String>)> {
+/// Answers to questions.
+#[derive(Default)]
+struct Answers {
+    /// By the position of their question among those that are asked.
+    known: Vec<(usize, Value)>,
+    /// The ids that no open question has.
+    unknown: Vec<String>,
+}
+
+/// The answers by their ids. `None` if the keys are not all ids: then the object is one answer.
+fn by_id(resume: &Value, asked: &[&Interrupt]) -> Option<Answers> {
     let answers = resume.as_object().filter(|answers| !answers.is_empty())?;
     if !answers.keys().all(|id| ids::is_interrupt_id(id)) {
         return None;
     }
-    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    let mut sorted = Answers::default();
     for (id, answer) in answers {
         match asked.iter().position(|one| one.id.is_some_and(|known| ids::interrupt_id(known) == *id)) {
-            Some(at) => known.push((at, answer.clone())),
-            None => unknown.push(id.clone()),
+            Some(at) => sorted.known.push((at, answer.clone())),
+            None => sorted.unknown.push(id.clone()),
         }
     }
-    Some((known, unknown))
+    Some(sorted)
 }
 
 pub(super) fn wire_interrupts(interrupts: &[Interrupt]) -> Value {
