@@ -209,7 +209,7 @@ impl Live {
         }
         lines.entry(run.thread.clone()).or_default().waiting.push_back(Arc::clone(run));
         lock(&self.runs).insert(run.id.clone(), Arc::clone(run));
-        // Without readers there is nobody to tell.
+        // It fails if no thread is being followed.
         let _ = self.started.send(Arc::clone(run));
         Some(starts)
     }

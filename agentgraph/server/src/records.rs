@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::error::RecordError;
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Kind {

@@ -106,6 +106,8 @@ fn page(items: Vec<Value>, offset: usize, total: usize) -> Response {
     response
 }
 
+type Shared = State<Arc<App>>;
+
 type Reply = Result<Response, ApiError>;
 
 fn no_content() -> Response {

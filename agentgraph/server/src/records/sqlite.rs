@@ -91,6 +91,10 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         _ => Kind::Thread,
     };
     let data: String = row.get(7)?;
+    // Fields are read and written by name.
+    let data: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&data).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(7, rusqlite::types::Type::Text, error.into())
+    })?;
     Ok(Record {
         kind,
         id: row.get(1)?,
@@ -99,9 +103,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         created: row.get(4)?,
         updated: row.get(5)?,
         version: u64::try_from(row.get::<_, i64>(6)?).unwrap_or(0),
-        data: serde_json::from_str(&data).map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(7, rusqlite::types::Type::Text, error.into())
-        })?,
+        data: data.into(),
     })
 }
 

@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 
 use super::body::{Body, Fields, list, order_of, page_of, text};
-use super::{Reply, no_content, page};
+use super::{Reply, Shared, no_content, page};
 use crate::app::{App, assistant_json, merge};
 use crate::error::ApiError;
 use crate::graph::ServedGraph;
@@ -30,8 +30,6 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/assistants/{id}/versions", post(versions))
         .route("/assistants/{id}/latest", post(latest))
 }
-
-type Shared = State<Arc<App>>;
 
 async fn create(State(app): Shared, Body(body): Body) -> Reply {
     let graph = text(&body, "graph_id")?.unwrap_or_default();

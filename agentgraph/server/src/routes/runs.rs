@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::body::{Body, Fields};
 use super::sse::{Reading, StopOnDrop, run_stream, stored_stream};
-use super::{Reply, both, no_content};
+use super::{Reply, Shared, both, no_content};
 use crate::app::{App, named_back, run_json};
 use crate::error::ApiError;
 use crate::live::{LiveRun, StopAction};
@@ -33,8 +33,6 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/runs/{run}/stream", get(join_stream_alone))
         .route("/runs/{run}/join", get(join_alone))
 }
-
-type Shared = State<Arc<App>>;
 
 /// A run that was taken in.
 struct Started {

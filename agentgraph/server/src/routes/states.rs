@@ -10,7 +10,7 @@ use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 
 use super::body::{Body, Fields, number, text};
-use super::{Reply, both};
+use super::{Reply, Shared, both};
 use crate::app::{App, checkpoint_json, empty_state, named_back};
 use crate::error::ApiError;
 use crate::graph::{Edit, Moment};
@@ -25,8 +25,6 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/threads/{id}/state/{checkpoint}", get(state_by_path))
         .route("/threads/{id}/history", both(history_by_query, history))
 }
-
-type Shared = State<Arc<App>>;
 
 async fn state(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
     shown(&app, &id, None, fields.flag("subgraphs")).await

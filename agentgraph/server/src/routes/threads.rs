@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::body::{Body, Fields, list, order_of, page_of, text};
 use super::sse::thread_stream;
-use super::{Reply, no_content, page};
+use super::{Reply, Shared, no_content, page};
 use crate::app::{App, merge};
 use crate::error::ApiError;
 use crate::ids;
@@ -27,8 +27,6 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/threads/{id}/copy", post(copy))
         .route("/threads/{id}/stream", get(stream))
 }
-
-type Shared = State<Arc<App>>;
 
 async fn create(State(app): Shared, Body(body): Body) -> Reply {
     let mut metadata = optional_object(&body, "metadata")?;

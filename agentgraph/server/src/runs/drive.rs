@@ -108,8 +108,9 @@ impl Drive<'_> {
             return false;
         }
         let seconds = self.run.data["kwargs"]["after_seconds"].as_f64().unwrap_or(0.0);
-        let due = self.run.created.saturating_add(Duration::from_secs_f64(seconds).as_micros() as i64);
-        let wait = u64::try_from(due - ids::now()).unwrap_or(0);
+        let delay = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_micros();
+        let due = self.run.created.saturating_add(i64::try_from(delay).unwrap_or(i64::MAX));
+        let wait = u64::try_from(due.saturating_sub(ids::now())).unwrap_or(0);
         if seconds == 0.0 || wait == 0 {
             return true;
         }

@@ -18,7 +18,7 @@ use crate::records::Record;
 pub(super) struct Frames {
     pub(super) modes: Vec<String>,
     pub(super) resumable: bool,
-    /// The nodes that have run since somebody looked.
+    /// The nodes that ran in the call under way.
     pub(super) ran: Vec<String>,
     /// The ids of models' messages that clients have seen in pieces.
     pub(super) message_ids: Map<String, Value>,

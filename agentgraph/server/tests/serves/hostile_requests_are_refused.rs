@@ -71,3 +71,23 @@ async fn a_reader_that_never_reads_holds_up_nobody() {
     assert_eq!(ended["__error__"]["error"], "GraphRecursionError");
     drop(unread);
 }
+
+#[tokio::test]
+async fn a_spoilt_record_is_an_error_and_the_others_are_served() {
+    let folder = std::env::temp_dir().join(format!("agentgraph-server-{}-spoilt", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("served.db");
+    let server = Served::of(all_graphs(Server::new().sqlite(&file))).await;
+    let (spoilt, other) = (server.thread().await, server.thread().await);
+    let spoil = rusqlite::Connection::open(&file).unwrap();
+    for data in ["[]", "7", "{", ""] {
+        spoil.execute("UPDATE server_records SET data = ?1 WHERE id = ?2", [data, &*spoilt]).unwrap();
+        let runs = format!("/threads/{spoilt}/runs/wait");
+        let body = json!({ "assistant_id": "steps", "input": {} });
+        let (status, answer) = server.send(Method::POST, &runs, Some(&body)).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR, "{data}");
+        assert!(answer["detail"].is_string(), "{data}: {answer}");
+        assert_eq!(server.get(&format!("/threads/{other}")).await["status"], "idle");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
