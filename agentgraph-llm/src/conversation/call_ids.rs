@@ -24,9 +24,11 @@ pub(crate) fn with_distinct_calls(
             ChatEvent::Restarted {} => heard = AnswerIds::default(),
             ChatEvent::Finished(response) => {
                 let mut stored = AnswerIds::default();
+                // An id that was heard is new: the conversation was searched for it when its call began.
+                let is_known = |id: &str| !heard.0.contains(id) && is_in_conversation(id);
                 for block in &mut response.message.content {
                     if let Block::ToolUse(call) = block {
-                        stored.add(&mut call.id, &is_in_conversation);
+                        stored.add(&mut call.id, is_known);
                     }
                 }
             }
