@@ -8,6 +8,7 @@ mod posting;
 mod register;
 mod room;
 mod rows;
+mod sdk;
 mod serve;
 mod slots;
 mod steps;

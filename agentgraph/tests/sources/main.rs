@@ -9,3 +9,4 @@ mod modules_import_only_what_the_map_allows;
 mod pages_lead_where_they_say;
 mod structs_keep_their_fields_to_their_folder;
 mod the_test_command_gets_what_a_machine_lacks;
+mod what_an_sdk_hides_is_in_one_file;

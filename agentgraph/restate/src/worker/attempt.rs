@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use restate_sdk::endpoint::ResponseBody;
+
+use super::sdk::ResponseBody;
 
 tokio::task_local! {
     static ATTEMPT: Arc<Attempt>;

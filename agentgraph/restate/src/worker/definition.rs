@@ -1,23 +1,20 @@
 //! The services of a graph, as the SDK dispatches them. They are made by hand, since their names are those of
 //! graphs, which are known only at run time.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use restate_sdk::discovery::{
     Handler, HandlerName, HandlerType, InputPayload, OutputPayload, RetryPolicyOnMaxAttempts,
     Service as Manifest, ServiceName, ServiceType,
 };
-use restate_sdk::endpoint::{ContextInternal, Error as EndpointError, InputMetadata};
-use restate_sdk::errors::HandlerError;
-use restate_sdk::service::macro_support::{ServiceBoxFuture, service_definition};
-use restate_sdk::service::{Service, ServiceDefinition};
+use restate_sdk::errors::HandlerResult;
+use restate_sdk::service::ServiceDefinition;
 
 use super::hosted::Hosted;
+use super::sdk::{self, About, Handlers, Journal};
 use super::{ServeError, look, steps, tasks, thread};
 
 /// The attempts of a read, half a minute in all. Its caller has left by then, so it is killed.
@@ -31,12 +28,7 @@ const ALWAYS: u64 = u32::MAX as u64;
 const PAST_LIMIT: Duration = Duration::from_secs(60);
 
 /// A handler: it gets the bytes of a request, and returns those of the answer.
-type Handle = for<'a> fn(
-    &'a Hosted,
-    &'a ContextInternal,
-    &'a InputMetadata,
-    Bytes,
-) -> BoxFuture<'a, Result<Bytes, HandlerError>>;
+type Handle = for<'a> fn(&'a Hosted, &'a Journal, &'a About, Bytes) -> BoxFuture<'a, HandlerResult<Bytes>>;
 
 /// A handler with its settings.
 struct Entry {
@@ -109,37 +101,29 @@ pub(super) fn services(hosted: &Arc<Hosted>) -> Result<[ServiceDefinition; 3], S
     ])
 }
 
-struct Dispatcher {
+/// A service of a graph.
+struct Served {
     hosted: Arc<Hosted>,
-    entries: Arc<[Entry]>,
+    entries: Box<[Entry]>,
 }
 
-impl Service for Dispatcher {
-    type Future = ServiceBoxFuture;
-
-    fn handle(&self, ctx: ContextInternal) -> ServiceBoxFuture {
-        let hosted = Arc::clone(&self.hosted);
-        let entries = Arc::clone(&self.entries);
-        Box::pin(async move {
-            let Some(entry) = entries.iter().find(|entry| entry.name == ctx.handler_name()) else {
-                return Err(EndpointError::unknown_handler(ctx.service_name(), ctx.handler_name()));
-            };
-            let (input, about): (Bytes, InputMetadata) = ctx.input().await;
-            // All requests of a connection are polled by one task, which a panic would end.
-            let work = AssertUnwindSafe((entry.handle)(&hosted, &ctx, &about, input)).catch_unwind();
-            let answer =
-                work.await.unwrap_or_else(|_| Err("the handler panicked: report this mistake".into()));
-            ctx.handle_handler_result(answer);
-            ctx.end();
-            Ok(())
-        })
+impl Handlers for Served {
+    fn handle<'a>(
+        &'a self,
+        name: &str,
+        journal: &'a Journal,
+        about: &'a About,
+        input: Bytes,
+    ) -> Option<BoxFuture<'a, HandlerResult<Bytes>>> {
+        let entry = self.entries.iter().find(|entry| entry.name == name)?;
+        Some((entry.handle)(&self.hosted, journal, about, input))
     }
 }
 
 fn definition(
     hosted: &Arc<Hosted>,
     name: String,
-    entries: Arc<[Entry]>,
+    entries: Box<[Entry]>,
 ) -> Result<ServiceDefinition, ServeError> {
     let bad_name = || ServeError::GraphName { graph: hosted.name.clone() };
     let ty = match entries.iter().any(|entry| entry.kind == Kind::Inside) {
@@ -165,7 +149,7 @@ fn definition(
         retry_policy_exponentiation_factor: None,
         retry_policy_on_max_attempts: None,
     };
-    Ok(service_definition(Dispatcher { hosted: Arc::clone(hosted), entries }, manifest))
+    Ok(sdk::service(Served { hosted: Arc::clone(hosted), entries }, manifest))
 }
 
 fn handler(entry: &Entry, longest_task: Duration) -> Option<Handler> {

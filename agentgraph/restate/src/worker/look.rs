@@ -3,11 +3,11 @@
 use agentgraph::Error;
 use bytes::Bytes;
 use restate_sdk::context::RunFuture;
-use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::HandlerError;
 
 use super::hosted::Hosted;
 use super::rows::Rows;
+use super::sdk::{About, Journal};
 use super::tasks::{of_wire, refusal};
 use crate::wire::Part;
 use crate::wire::blob::BlobHash;
@@ -19,8 +19,8 @@ const PART: usize = 8 * 1024 * 1024;
 /// Answers what a client wants to see of a thread.
 pub(super) async fn look(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;

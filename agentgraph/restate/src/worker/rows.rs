@@ -1,14 +1,13 @@
 //! [`Rows`]: what an object has of a thread, as the loop and its readers need it.
 
 use bytes::Bytes;
-use restate_sdk::endpoint::ContextInternal;
 use restate_sdk::errors::HandlerError;
 
 use super::hosted::Hosted;
 use super::room::Room;
+use super::sdk::{Journal, is_cancel};
 use super::slots::Slots;
 use super::tasks::of_wire;
-use super::waits::is_cancel;
 use crate::wire::Part;
 
 /// The rows of a thread, in order, the slots that they are in, and the room that they leave.
@@ -22,12 +21,12 @@ impl Rows {
     /// Reads them. The runtime sends them with the request, unless they are large.
     pub(super) async fn read(
         hosted: &Hosted,
-        ctx: &ContextInternal,
+        ctx: &Journal,
         thread: &str,
         cancelled: &mut bool,
     ) -> Result<Self, HandlerError> {
         let mut keys = loop {
-            match ctx.get_keys().await {
+            match ctx.keys().await {
                 Err(error) if is_cancel(&error) => *cancelled = true,
                 keys => break keys?,
             }

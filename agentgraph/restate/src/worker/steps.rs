@@ -18,7 +18,6 @@ use agentgraph::host::{
 use agentgraph::{Code, Error, StopReason};
 use bytes::Bytes;
 use restate_sdk::context::{RequestTarget, RunFuture};
-use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::{HandlerError, TerminalError};
 
 use super::attempt::Runs;
@@ -26,9 +25,10 @@ use super::hosted::Hosted;
 use super::posting::CallPosts;
 use super::room::Room;
 use super::rows::Rows;
+use super::sdk::{About, Journal, is_cancel};
 use super::slots::Slots;
 use super::tasks::{self, TaskPlace, of_wire, run_step};
-use super::waits::{Look, Over, Waits, is_cancel};
+use super::waits::{Look, Over, Waits};
 use crate::wire::message::{
     CallInfo, DriveRequest, Driven, Micros, Order, SentProblem, TaskEnd, TaskMessage,
 };
@@ -47,8 +47,8 @@ const BEFORE_LOOKS: Duration = Duration::from_millis(100);
 /// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
 pub(super) async fn drive(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     let runs = Runs::of_attempt();
@@ -102,8 +102,8 @@ pub(super) async fn drive(
 /// Has the invocation that drives a thread stop at its next boundary. Answers with its id, or with nothing.
 pub(super) async fn drain(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     hosted.check_order(Order::Drain, &about.key, input).await?;
@@ -117,8 +117,8 @@ pub(super) async fn drain(
 /// Deletes the rows of a thread, its history and its large values.
 pub(super) async fn delete(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
@@ -140,7 +140,7 @@ pub(super) async fn delete(
 /// A call of a thread under way.
 struct Steps<'a> {
     hosted: &'a Hosted,
-    ctx: &'a ContextInternal,
+    ctx: &'a Journal,
     caller: Caller<'a>,
     /// Where the events of the loop go, if they are read.
     posts: Option<CallPosts>,

@@ -7,12 +7,12 @@ use agentgraph::host::TaskCall;
 use agentgraph::{Code, Error};
 use bytes::Bytes;
 use restate_sdk::context::RunFuture;
-use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::{HandlerError, TerminalError};
 use tokio::task::AbortHandle;
 
 use super::attempt::Runs;
 use super::hosted::Hosted;
+use super::sdk::{About, Journal};
 use crate::wire::message::{CallInfo, TaskEnd, TaskMessage};
 use crate::wire::{Part, SealKey};
 
@@ -20,8 +20,8 @@ use crate::wire::{Part, SealKey};
 /// whose arrival is in doubt is given again, and must be the same then.
 pub(super) async fn run(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     let mut runs = Runs::of_attempt();
@@ -46,7 +46,7 @@ pub(super) async fn run(
 #[derive(Clone, Copy)]
 pub(super) struct TaskPlace<'a> {
     pub(super) hosted: &'a Hosted,
-    pub(super) ctx: &'a ContextInternal,
+    pub(super) ctx: &'a Journal,
     pub(super) invocation: &'a str,
     pub(super) key: &'a SealKey,
     pub(super) thread: &'a str,

@@ -4,16 +4,14 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use restate_sdk::context::macro_support::SealedDurableFuture;
 use restate_sdk::context::{CallFuture, RequestTarget};
-use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::HandlerError;
 use serde_json::{Value, json};
 
 use super::hosted::Hosted;
+use super::sdk::{About, Journal, handle_of, is_cancel, is_kill};
 use super::steps::DEFAULT_LIMIT;
 use super::tasks::{of_wire, refusal};
-use super::waits::{is_cancel, is_kill};
 use crate::headers;
 use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, Order, ThreadRequest};
 use crate::wire::{Part, SealKey};
@@ -30,8 +28,8 @@ const WAITING: &str = "waiting";
 /// Carries out a caller's request, after those that came before it.
 pub(super) async fn call(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
@@ -86,7 +84,7 @@ pub(super) async fn call(
 /// One call of a thread.
 struct Caller<'a> {
     hosted: &'a Hosted,
-    ctx: &'a ContextInternal,
+    ctx: &'a Journal,
     thread: &'a str,
     key: &'a SealKey,
 }
@@ -102,12 +100,12 @@ impl Caller<'_> {
         let payload = self.hosted.wire.send(self.key, self.label(Part::Drive), request).await;
         let payload = payload.map_err(of_wire)?;
         let target = RequestTarget::object(self.hosted.steps(), self.thread, "drive");
-        let call = self.ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), payload);
+        let call = self.ctx.call(target, payload);
         if *cancelled && let Ok(handle) = call.invocation_handle().await {
             handle.cancel();
         }
         loop {
-            match self.ctx.select(vec![call.handle()]).await {
+            match self.ctx.select(vec![handle_of(&call)]).await {
                 Ok(_) => {
                     return match call.await {
                         Ok(answer) => Ok(Some(answer)),
@@ -129,18 +127,18 @@ impl Caller<'_> {
     /// Waits in this invocation for an answer to the open interrupts, or for the end of a sleep. Returns the
     /// call that goes on, and its time; `None` if the invocation is cancelled meanwhile.
     async fn wait_answer(&self, end: &RunEnd) -> Result<Option<(RunCall, Micros)>, HandlerError> {
-        let (id, awakeable) = self.ctx.awakeable::<Bytes>();
+        let (id, awakeable) = self.ctx.awakeable();
         self.ctx.set(WAITING, id);
         if end.is_interrupted() {
             let state = json!({ "state": "waiting", "interrupts": end.interrupts().len() });
             self.ctx.set(STATUS, shown(&state));
         }
-        let mut handles = vec![awakeable.handle()];
+        let mut handles = vec![handle_of(&awakeable)];
         let until = end.sleeps_until();
         if let Some(until) = until {
             // The runtime keeps the end of the first execution.
             let rest = until.duration_since(SystemTime::now()).unwrap_or_default();
-            handles.push(self.ctx.sleep(rest).handle());
+            handles.push(handle_of(&self.ctx.sleep(rest)));
         }
         let first = self.ctx.select(handles).await;
         self.ctx.clear(WAITING);
@@ -166,14 +164,14 @@ impl Caller<'_> {
 /// killed at the server could not say so: the client looks for it.
 pub(super) async fn cancel(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     hosted.check_order(Order::Cancel, &about.key, input).await?;
     let running = ctx.get::<String>(RUNNING).await?;
     if let Some(running) = &running {
-        ctx.cancel_invocation(running);
+        ctx.cancel(running);
     }
     Ok(running.unwrap_or_default().into())
 }
@@ -181,8 +179,8 @@ pub(super) async fn cancel(
 /// Mends what a call has left that was killed at the server: no other call has the thread now.
 pub(super) async fn settle(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     hosted.check_order(Order::Settle, &about.key, input).await?;
@@ -197,13 +195,13 @@ pub(super) async fn settle(
 /// Deletes the thread, after the calls that came before.
 pub(super) async fn delete(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     hosted.check_order(Order::Delete, &about.key, input.clone()).await?;
     let target = RequestTarget::object(hosted.steps(), &*about.key, "delete");
-    ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), input).await?;
+    ctx.call(target, input).await?;
     ctx.clear_all();
     Ok(Bytes::new())
 }
@@ -211,8 +209,8 @@ pub(super) async fn delete(
 /// Hands an answer to the call that waits for it.
 pub(super) async fn answer(
     hosted: &Hosted,
-    ctx: &ContextInternal,
-    about: &InputMetadata,
+    ctx: &Journal,
+    about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;

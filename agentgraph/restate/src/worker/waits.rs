@@ -9,22 +9,21 @@ use std::time::Duration;
 use agentgraph::host::NeedId;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use restate_sdk::context::macro_support::SealedDurableFuture;
 use restate_sdk::context::{CallFuture, DurableFuture, RequestTarget};
-use restate_sdk::endpoint::ContextInternal;
 use restate_sdk::errors::TerminalError;
-use restate_sdk_shared_core::NotificationHandle;
+
+use super::sdk::{Handle, Journal, handle_of};
 
 /// The name of the signal that asks for a drain.
 const DRAIN: &str = "drain";
 
 pub(super) struct Waits<'a> {
-    ctx: &'a ContextInternal,
+    ctx: &'a Journal,
     open: Vec<(NeedId, Box<dyn Wait<'a> + 'a>)>,
     /// The signal for a drain; `None` once it has come.
-    drain: Option<NotificationHandle>,
+    drain: Option<Handle>,
     /// A timer that is over and never taken, so that a look for signals does not wait.
-    over: Option<NotificationHandle>,
+    over: Option<Handle>,
 }
 
 /// How a wait ended.
@@ -40,7 +39,7 @@ pub(super) enum Look {
 }
 
 trait Wait<'a>: Send {
-    fn handle(&self) -> NotificationHandle;
+    fn handle(&self) -> Handle;
 
     /// The end of a wait that is over.
     fn take(self: Box<Self>) -> BoxFuture<'a, Over>;
@@ -52,9 +51,9 @@ trait Wait<'a>: Send {
 struct Called<F>(F);
 struct Timed<F>(F);
 
-impl<'a, F: CallFuture<Response = Bytes> + Send + Sync + 'a> Wait<'a> for Called<F> {
-    fn handle(&self) -> NotificationHandle {
-        self.0.handle()
+impl<'a, F: CallFuture<Response = Bytes> + Send + 'a> Wait<'a> for Called<F> {
+    fn handle(&self) -> Handle {
+        handle_of(&self.0)
     }
 
     fn take(self: Box<Self>) -> BoxFuture<'a, Over> {
@@ -71,8 +70,8 @@ impl<'a, F: CallFuture<Response = Bytes> + Send + Sync + 'a> Wait<'a> for Called
 }
 
 impl<'a, F: DurableFuture<Output = Result<(), TerminalError>> + Send + 'a> Wait<'a> for Timed<F> {
-    fn handle(&self) -> NotificationHandle {
-        self.0.handle()
+    fn handle(&self) -> Handle {
+        handle_of(&self.0)
     }
 
     fn take(self: Box<Self>) -> BoxFuture<'a, Over> {
@@ -89,14 +88,13 @@ impl<'a, F: DurableFuture<Output = Result<(), TerminalError>> + Send + 'a> Wait<
 }
 
 impl<'a> Waits<'a> {
-    pub(super) fn new(ctx: &'a ContextInternal) -> Self {
-        let drain = ctx.signal::<()>(DRAIN);
-        Waits { ctx, open: Vec::new(), drain: Some(drain.handle()), over: None }
+    pub(super) fn new(ctx: &'a Journal) -> Self {
+        Waits { ctx, open: Vec::new(), drain: Some(ctx.signal(DRAIN)), over: None }
     }
 
     /// Asks an invocation for a drain.
-    pub(super) fn signal_drain(ctx: &ContextInternal, invocation: &str) {
-        ctx.resolve_signal(invocation, DRAIN, ());
+    pub(super) fn signal_drain(ctx: &Journal, invocation: &str) {
+        ctx.send_signal(invocation, DRAIN);
     }
 
     /// Looks for signals without waiting for them. It finds those that came before the end of the last step,
@@ -105,7 +103,7 @@ impl<'a> Waits<'a> {
     /// # Errors
     /// The invocation was cancelled.
     pub(super) async fn look(&mut self) -> Result<Look, TerminalError> {
-        let over = *self.over.get_or_insert_with(|| self.ctx.sleep(Duration::ZERO).handle());
+        let over = *self.over.get_or_insert_with(|| handle_of(&self.ctx.sleep(Duration::ZERO)));
         let handles = self.drain.into_iter().chain([over]).collect();
         let first = self.ctx.select(handles).await?;
         if self.drain.is_none() || first > 0 {
@@ -121,7 +119,7 @@ impl<'a> Waits<'a> {
 
     /// Calls a service, and waits for its answer.
     pub(super) fn call(&mut self, need: NeedId, target: RequestTarget, request: Bytes) {
-        let call = self.ctx.call::<Bytes, Bytes>(target, None, None, None, Vec::new(), request);
+        let call = self.ctx.call(target, request);
         self.open.push((need, Box::new(Called(call))));
     }
 
@@ -151,14 +149,4 @@ impl<'a> Waits<'a> {
         let (need, wait) = self.open.remove(at);
         Ok(Some((need, wait.take().await)))
     }
-}
-
-/// Whether the error says that this invocation was cancelled. The runtime says so once; later waits work.
-pub(super) fn is_cancel(error: &TerminalError) -> bool {
-    error.code() == 409 && error.message() == "cancelled"
-}
-
-/// Whether the error says that the called invocation was killed at the server.
-pub(super) fn is_kill(error: &TerminalError) -> bool {
-    error.code() == 409 && error.message() == "killed"
 }
