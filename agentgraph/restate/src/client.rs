@@ -6,6 +6,7 @@ mod call;
 mod edit;
 mod history;
 mod ingress;
+mod search;
 mod stream;
 mod threads;
 
@@ -14,6 +15,7 @@ pub use self::builder::RestateClientBuilder;
 pub use self::call::{RemoteCall, SentContext};
 pub use self::edit::RemoteEdit;
 pub use self::history::RemoteHistory;
+pub use self::search::{FoundThread, FoundThreads, ThreadSearch, ThreadStatus};
 pub use self::stream::{RemoteEvent, RemoteStream, SentEvent};
 pub use self::threads::RemoteThreads;
 
@@ -29,12 +31,14 @@ use agentgraph::{Error, InterruptId, Outcome};
 use serde::Serialize;
 
 use self::ingress::Ingress;
+use crate::admin::Admin;
 use crate::worker::RelayAddress;
 
 /// A client of graphs that workers serve: see [`RemoteGraph`]. Cheap to clone.
 #[derive(Clone)]
 pub struct RestateClient {
     ingress: Ingress,
+    admin: Option<Admin>,
     keys: Option<KeyRing>,
     relay: Option<RelayAddress>,
 }
@@ -94,6 +98,23 @@ impl RestateClient {
     pub fn graph_of<S: StoredState>(&self, name: impl AsRef<str>, schema: S::Schema) -> RemoteGraph<S> {
         let (threads, relay) = (self.threads(name), self.relay.clone());
         RemoteGraph { threads, relay, schema, state: PhantomData }
+    }
+
+    /// Searches the threads of all graphs. Needs [`admin`](RestateClientBuilder::admin).
+    pub fn search(&self) -> ThreadSearch {
+        ThreadSearch::new(self.admin.clone(), self.ingress.patience)
+    }
+
+    /// Kills the call that is under way in a thread, for one whose code is gone and which therefore cannot be
+    /// [cancelled](RemoteGraph::cancel): tasks of its open superstep run again. `proceed()` then goes on from
+    /// what was committed, with the newest code. Returns false if no call is under way. Needs
+    /// [`admin`](RestateClientBuilder::admin).
+    ///
+    /// # Errors
+    /// If the admin API is not known or not reached.
+    pub async fn kill(&self, graph: impl AsRef<str>, thread: impl AsRef<str>) -> Result<bool, Error> {
+        let patience = self.ingress.patience;
+        search::kill(self.admin.as_ref(), patience, graph.as_ref(), thread.as_ref()).await
     }
 
     /// The threads of a graph without its types, by the name under which workers serve it.

@@ -56,8 +56,10 @@
 // - `events`: what a worker posts to a relay
 // - `headers`: what a caller's request says about the caller
 // - `wire`: everything that enters or leaves the server, sealed
+// - `admin`: requests to the server's admin API
 // - `http`: the HTTP client
 
+mod admin;
 mod client;
 mod events;
 mod headers;
@@ -67,8 +69,9 @@ mod wire;
 mod worker;
 
 pub use client::{
-    RemoteAnswer, RemoteCall, RemoteEdit, RemoteEvent, RemoteGraph, RemoteHistory, RemoteStream,
-    RemoteThreads, RestateClient, RestateClientBuilder, SentContext, SentEvent,
+    FoundThread, FoundThreads, RemoteAnswer, RemoteCall, RemoteEdit, RemoteEvent, RemoteGraph, RemoteHistory,
+    RemoteStream, RemoteThreads, RestateClient, RestateClientBuilder, SentContext, SentEvent, ThreadSearch,
+    ThreadStatus,
 };
 pub use headers::Headers;
 pub use relay::{EventRelay, Relaying};

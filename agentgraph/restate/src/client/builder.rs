@@ -1,9 +1,10 @@
 //! [`RestateClientBuilder`]: the settings of a connection.
 
-use agentgraph::{BoxError, Error};
+use agentgraph::{BoxError, Code, Error};
 
 use super::RestateClient;
 use super::ingress::Ingress;
+use crate::admin::Admin;
 use crate::http::GatewayHeaders;
 
 /// Settings of a [`RestateClient`] that its connection needs.
@@ -22,6 +23,7 @@ use crate::http::GatewayHeaders;
 #[must_use = "a client is made by `.connect(..)`"]
 pub struct RestateClientBuilder {
     headers: GatewayHeaders,
+    admin: Option<String>,
 }
 
 impl RestateClientBuilder {
@@ -43,12 +45,21 @@ impl RestateClientBuilder {
         self
     }
 
+    /// The server's admin API, such as `http://127.0.0.1:9070`, for [`RestateClient::search`] and
+    /// [`RestateClient::kill`]. Requests to it have the same headers.
+    pub fn admin(mut self, address: impl Into<String>) -> Self {
+        self.admin = Some(address.into());
+        self
+    }
+
     /// A client of the server with this ingress. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`Code::Host`](agentgraph::Code::Host) if the address is no URL, or a header is none.
+    /// [`Code::Host`](agentgraph::Code::Host) if an address is no URL, or a header is none.
     pub fn connect(self, ingress: &str) -> Result<RestateClient, Error> {
-        Ok(RestateClient { ingress: Ingress::new(ingress, self.headers)?, keys: None, relay: None })
+        let admin = self.admin.map(|address| Admin::new(&address, self.headers.clone())).transpose();
+        let admin = admin.map_err(|problem| Error::new(Code::Host, problem))?;
+        Ok(RestateClient { ingress: Ingress::new(ingress, self.headers)?, admin, keys: None, relay: None })
     }
 }
 

@@ -73,6 +73,11 @@ pub(super) fn services(hosted: &Arc<Hosted>) -> Result<[ServiceDefinition; 3], S
             kind: Kind::Shared,
         },
         Entry {
+            name: "wake",
+            handle: |h, c, m, b| Box::pin(thread::wake(h, c, m, b)),
+            kind: Kind::ExclusiveInside,
+        },
+        Entry {
             name: "settle",
             handle: |h, c, m, b| Box::pin(thread::settle(h, c, m, b)),
             kind: Kind::Exclusive,

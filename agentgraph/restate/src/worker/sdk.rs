@@ -73,6 +73,11 @@ impl Journal {
         self.0.call(target, None, None, None, Vec::new(), request)
     }
 
+    /// Calls a service after this time, and does not wait for its answer.
+    pub(super) fn send(&self, target: RequestTarget, request: Bytes, delay: Duration) {
+        self.0.send(target, None, None, None, Vec::new(), request, Some(delay));
+    }
+
     pub(super) fn cancel(&self, invocation: &str) {
         self.0.cancel_invocation(invocation);
     }

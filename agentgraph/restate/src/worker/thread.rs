@@ -20,6 +20,8 @@ use agentgraph::{Code, Error};
 
 /// What the thread does, as JSON, for people who look into the server.
 const STATUS: &str = "status";
+/// When the sleep of a thread ends, in its status.
+const UNTIL: &str = "until";
 /// The invocation that has the thread.
 const RUNNING: &str = "running";
 /// The awakeable of a caller that waits for an answer.
@@ -32,15 +34,48 @@ pub(super) async fn call(
     about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
+    let (request, key) = received(hosted, about, input).await?;
+    carry_out(hosted, ctx, about, request, &key).await
+}
+
+/// Goes on at the end of a sleep, unless another call has had the thread since it began.
+pub(super) async fn wake(
+    hosted: &Hosted,
+    ctx: &Journal,
+    about: &About,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let (request, key) = received(hosted, about, input).await?;
+    let shown = ctx.get::<Bytes>(STATUS).await?.unwrap_or_default();
+    let shown: Value = serde_json::from_slice(&shown).unwrap_or_default();
+    if shown[UNTIL] != json!(request.at) {
+        return Ok(Bytes::new());
+    }
+    carry_out(hosted, ctx, about, request, &key).await
+}
+
+async fn received(
+    hosted: &Hosted,
+    about: &About,
+    input: Bytes,
+) -> Result<(ThreadRequest, SealKey), HandlerError> {
+    hosted.wire.receive(hosted.label(Part::Request, &about.key), input).await.map_err(of_wire)
+}
+
+async fn carry_out(
+    hosted: &Hosted,
+    ctx: &Journal,
+    about: &About,
+    ThreadRequest { mut call, mut at, headers, waits, name }: ThreadRequest,
+    key: &SealKey,
+) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
-    let read = hosted.wire.receive::<ThreadRequest>(hosted.label(Part::Request, thread), input).await;
-    let (ThreadRequest { mut call, mut at, headers, waits, name }, key) = read.map_err(of_wire)?;
     let request = about.headers.iter().map(|(name, value)| (name.as_str(), &**value));
     let headers = headers::of_call(headers, request);
     let info = CallInfo { headers, name, views: call.heard_views().to_vec() };
     ctx.set(RUNNING, about.invocation_id.clone());
     ctx.set(STATUS, shown(&json!({ "state": "running", "invocation": about.invocation_id })));
-    let caller = Caller { hosted, ctx, thread, key: &key };
+    let caller = Caller { hosted, ctx, thread, key };
     let mut cancelled = false;
     let mut was_answered = false;
     let answer = loop {
@@ -70,6 +105,11 @@ pub(super) async fn call(
             }
             driven => {
                 ctx.set(STATUS, status(&driven));
+                if let Driven::Ended(end) = &driven
+                    && let Some(until) = end.sleeps_until()
+                {
+                    caller.wake_at(until, RunCall::proceed().set_as(&call), &info).await?;
+                }
                 break answer;
             }
         }
@@ -153,6 +193,18 @@ impl Caller<'_> {
             Err(error) if is_cancel(&error) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Has this thread go on by itself at the end of a sleep.
+    async fn wake_at(&self, until: SystemTime, call: RunCall, info: &CallInfo) -> Result<(), HandlerError> {
+        let CallInfo { headers, name, .. } = info.clone();
+        let request = ThreadRequest { call, at: Micros::of(until), headers, waits: false, name };
+        let payload = self.hosted.wire.send(self.key, self.label(Part::Request), &request).await;
+        let payload = payload.map_err(of_wire)?;
+        let target = RequestTarget::object(&*self.hosted.name, self.thread, "wake");
+        // The runtime keeps the time of the first execution.
+        self.ctx.send(target, payload, until.duration_since(SystemTime::now()).unwrap_or_default());
+        Ok(())
     }
 
     fn label(&self, part: Part) -> crate::wire::Label<'_> {
@@ -257,11 +309,16 @@ fn shown(status: &Value) -> Bytes {
 
 fn status(driven: &Driven) -> Bytes {
     let Driven::Ended(end) = driven else { return shown(&json!({ "state": "refused" })) };
-    let state = match (end.error_code(), end.stop_reason()) {
+    let questions = end.interrupts().iter().filter(|interrupt| interrupt.until.is_none()).count();
+    let mut state = match (end.error_code(), end.stop_reason()) {
         (Some(code), _) => json!({ "state": "failed", "code": code }),
         (_, Some(reason)) => json!({ "state": "stopped", "reason": reason.as_str() }),
-        _ if end.is_interrupted() => json!({ "state": "interrupted", "interrupts": end.interrupts().len() }),
-        _ => json!({ "state": "finished" }),
+        _ if !end.is_interrupted() => json!({ "state": "finished" }),
+        _ if questions == 0 => json!({ "state": "sleeping" }),
+        _ => json!({ "state": "interrupted", "interrupts": questions }),
     };
+    if let Some(until) = end.sleeps_until() {
+        state[UNTIL] = json!(Micros::of(until));
+    }
     shown(&state)
 }

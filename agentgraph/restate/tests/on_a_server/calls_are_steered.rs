@@ -7,8 +7,8 @@ use std::time::Duration;
 use agentgraph::prelude::*;
 use agentgraph::run::Cancellation;
 use agentgraph::workflow::Workflow;
-use agentgraph::{Budget, Code, Error, MemorySaver, StopReason};
-use agentgraph_restate::{RemoteGraph, RestateClient, RestateWorker, Serving};
+use agentgraph::{BoxError, Budget, Code, Error, MemorySaver, StopReason};
+use agentgraph_restate::{RemoteGraph, RestateClient, RestateWorker, Serving, ThreadStatus};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -218,11 +218,12 @@ async fn a_cancelled_wait_returns_the_open_questions() {
     assert_eq!(trip.seen, ["yes"]);
 }
 
-/// A sleep needs no answer: a call that waits goes on at its end.
+/// A sleep needs no answer: a call that waits goes on at its end, and a thread wakes by itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_wakes_at_the_end_of_a_sleep() {
+async fn a_sleep_ends_by_itself() {
     async fn nap(ctx: Ctx, name: String) -> Result<String> {
-        ctx.sleep("nap", Duration::from_millis(300)).await?;
+        let time = if name == "Eve" { Duration::from_secs(3600) } else { Duration::from_millis(300) };
+        ctx.sleep("nap", time).await?;
         Ok(format!("good morning, {name}"))
     }
     let workflow = Workflow::new("nap", nap).compile().unwrap().checkpointer(MemorySaver::new());
@@ -230,8 +231,43 @@ async fn a_call_that_waits_wakes_at_the_end_of_a_sleep() {
     let outcome = graph.invoke("Ada".to_owned()).thread("t").wait_answer().await.unwrap();
     assert_eq!(outcome.into_returned().unwrap(), "good morning, Ada");
 
-    let asleep = graph.invoke("Bob".to_owned()).thread("u").await.unwrap();
-    assert!(asleep.sleeps_until().is_some());
+    let server = server::shared().await;
+    let client = RestateClient::builder().admin(&server.admin).connect(&server.ingress).unwrap();
+    let found = async |thread| client.search().graph("sleeps").named(thread).await.unwrap().threads.remove(0);
+    let asleep = graph.invoke("Eve".to_owned()).thread("long").await.unwrap();
+    let sleeping = found("long").await;
+    assert_eq!((sleeping.status, sleeping.until), (ThreadStatus::Sleeping, asleep.sleeps_until()));
+    assert!(graph.invoke("Bob".to_owned()).thread("u").await.unwrap().sleeps_until().is_some());
+    while found("u").await.status != ThreadStatus::Finished {}
+    let state = graph.state("u").await.unwrap().unwrap();
+    assert_eq!(state.values.returned().map(String::as_str), Some("good morning, Bob"));
+}
+
+/// Two calls found the thread asleep, and each has it woken; the second time there is nothing to wake.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_is_woken_once() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let nap = move |ctx: Ctx, millis: u64| {
+        let counted = Arc::clone(&counted);
+        async move {
+            counted.fetch_add(1, Ordering::SeqCst);
+            ctx.sleep("nap", Duration::from_millis(millis)).await?;
+            Ok::<_, BoxError>(millis)
+        }
+    };
+    let workflow = Workflow::new("naps", nap).compile().unwrap().checkpointer(MemorySaver::new());
+    let server = Server::start().await;
+    let (_worker, graph) = serve_on(&server, "naps", workflow).await;
+    let asleep = graph.invoke(900).thread("t").await.unwrap();
+    let again = graph.proceed().thread("t").await.unwrap();
+    assert_eq!(asleep.sleeps_until(), again.sleeps_until());
+    let before = runs.load(Ordering::SeqCst);
+    server.until_nothing_is_open().await;
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((state.values.returned(), runs.load(Ordering::SeqCst)), (Some(&900), before + 1));
+    let client = RestateClient::builder().admin(&server.admin).connect(&server.ingress).unwrap();
+    assert_eq!(client.search().await.unwrap().threads[0].status, ThreadStatus::Finished);
 }
 
 #[tokio::test(flavor = "multi_thread")]

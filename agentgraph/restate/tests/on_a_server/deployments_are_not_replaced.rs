@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use agentgraph::dependency::Outputs;
 use agentgraph::prelude::*;
 use agentgraph::{CompiledDependencyGraph, DependencyGraph};
-use agentgraph_restate::{RestateClient, RestateWorker, ServeError, Serving};
+use agentgraph_restate::{RestateClient, RestateWorker, ServeError, Serving, ThreadStatus};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::common::server::{self, Server, free_ports};
+use crate::common::server::{Server, free_ports};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Page {
@@ -133,17 +133,16 @@ async fn runs_whose_code_is_gone_go_on_with_newer_code_once_they_are_killed() {
     let server = Server::start().await;
     let (one, two) = (Release::new("1", "right"), Release::new("2", "other"));
     let worker = one.serve(&server, loopback()).await.unwrap();
-    let graph = RestateClient::connect(&server.ingress).unwrap().graph::<Page>("release");
+    let client = RestateClient::builder().admin(&server.admin).connect(&server.ingress).unwrap();
+    let graph = client.graph::<Page>("release");
     let run = tokio::spawn(graph.invoke(Page::update()).thread("t").into_future());
     one.begun(1).await;
     drop(worker);
     let _worker = two.serve(&server, loopback()).await.unwrap();
-    let sql = "select id from sys_invocation where target_service_name = 'release' and pinned_deployment_id in \
-               (select id from sys_deployment) and status <> 'completed'";
-    let open = server.query(sql).await;
-    assert_eq!(open.len(), 1);
-    let url = format!("{}/invocations/{}/kill", server.admin, open[0]["id"].as_str().unwrap());
-    assert!(server::http().patch(url).send().await.unwrap().status().is_success());
+    let open = client.search().status(ThreadStatus::Running).await.unwrap().threads;
+    let old = server.query("select id from sys_deployment order by created_at limit 1").await;
+    assert_eq!((open.len(), open[0].deployment.as_deref()), (1, old[0]["id"].as_str()));
+    assert!(client.kill("release", "t").await.unwrap());
     assert!(run.await.unwrap().unwrap_err().message().contains("killed"));
     two.gate.add_permits(1);
     assert_eq!(graph.proceed().thread("t").finish().await.unwrap().lines, ["2"; 5]);

@@ -16,6 +16,7 @@ mod hosts_keep_their_contract;
 mod killed_workers_lose_nothing;
 mod lost_servers_lose_nothing;
 mod networks_are_cut;
+mod operators_find_threads;
 mod outages_are_waited_out;
 mod secrets_stay_secret;
 mod streams_come_over_a_relay;
