@@ -7,6 +7,8 @@
 pub(crate) mod compile;
 pub(crate) mod core;
 mod draw;
+#[cfg(feature = "draw")]
+mod drawing;
 pub(crate) mod joins;
 #[cfg(feature = "testing")]
 mod observed;
@@ -21,6 +23,8 @@ pub(crate) mod topology;
 pub use crate::record::migrate::StoredFields;
 pub(crate) use core::{Discipline, GraphCore, RouterFn};
 pub(crate) use draw::escape;
+#[cfg(feature = "draw")]
+pub use drawing::Drawing;
 pub use problem::{CompileError, Problem, ProblemKind, Warning, WarningKind};
 pub use shown::{EdgeKind, GraphTopology, TopologyEdge, TopologyNode};
 pub use sources::{IntoSources, Sources, all, any, n_of};

@@ -10,6 +10,8 @@ mod calls;
 mod cancel;
 mod compiled;
 mod dependency;
+#[cfg(feature = "draw")]
+mod drawn;
 pub(crate) mod driven;
 mod dropped_call;
 mod edit;

@@ -26,6 +26,8 @@ pub use interrupt::{Interrupt, InterruptId, InterruptKind, Replaced};
 pub(crate) use interrupt::{StoredStop, first_end, until_text};
 pub use memory::Memory;
 pub(crate) use namespace::namespace;
+#[cfg(feature = "draw")]
+pub(crate) use namespace::nodes_of;
 pub use open::OpenChild;
 pub(crate) use open::{Open, OpenId, OpenRequest};
 pub(crate) use outcome::stuck_joins;

@@ -39,10 +39,10 @@ struct Edited<O, S> {
 }
 
 impl<O: Output, S: PassInput> Edited<O, S> {
-    fn of(wiring: &Arc<Wiring<O, S>>, outputs: &Outputs<O, S>) -> Self {
+    fn of<'a>(wiring: &Arc<Wiring<O, S>>, edits: impl IntoIterator<Item = &'a GraphEdit>) -> Self {
         let desk = PassDesk::new(Arc::clone(wiring), Vec::new(), false);
         let mut skipped = HashSet::new();
-        for edit in outputs.edits() {
+        for edit in edits {
             let edit = match edit {
                 GraphEdit::Skip { nodes } => {
                     skipped.extend(nodes.iter().filter_map(|node| desk.find(node)));
@@ -68,7 +68,7 @@ pub(crate) fn mermaid_of<O: Output, S: PassInput>(
     wiring: &Arc<Wiring<O, S>>,
     outputs: &Outputs<O, S>,
 ) -> String {
-    let Edited { desk, skipped } = Edited::of(wiring, outputs);
+    let Edited { desk, skipped } = Edited::of(wiring, outputs.edits());
     let ran: HashSet<&str> = outputs.names().collect();
     let missed = outputs.not_run().iter().filter(|missed| !ran.contains(&*missed.node));
     let missed: HashSet<u32> = missed.filter_map(|missed| desk.find(&missed.node)).collect();
@@ -106,11 +106,11 @@ pub(crate) fn mermaid_of<O: Output, S: PassInput>(
 }
 
 /// The topology of a pass, for display.
-pub(crate) fn topology_of<O: Output, S: PassInput>(
+pub(crate) fn topology_of<'a, O: Output, S: PassInput>(
     wiring: &Arc<Wiring<O, S>>,
-    outputs: &Outputs<O, S>,
+    edits: impl IntoIterator<Item = &'a GraphEdit>,
 ) -> GraphTopology {
-    let Edited { desk, skipped } = Edited::of(wiring, outputs);
+    let Edited { desk, skipped } = Edited::of(wiring, edits);
     let pass = desk.pass();
     let added = pass.plan.overlay.added.iter().map(|added| &added.name);
     let names: Vec<&Arc<str>> = wiring.names.iter().chain(added).collect();

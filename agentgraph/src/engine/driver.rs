@@ -12,6 +12,8 @@ use crate::engine::stored::StoredTurn;
 use crate::engine::{Loop, Pause};
 use crate::erased::AnyNode;
 use crate::error::Error;
+#[cfg(feature = "draw")]
+use crate::graph::GraphTopology;
 use crate::policy::Policies;
 use crate::record::codec::Codec;
 use crate::typed::{AnySchema, AnyState, AnyUpdate};
@@ -37,6 +39,14 @@ pub(crate) trait Driver: Send + Sync {
 
     /// The temporary edits in effect, in order, and the nodes to skip when their turn comes.
     fn edits(&self, state: &AnyState) -> (Vec<GraphEdit>, Vec<String>);
+
+    /// The nodes of the pass that have finished.
+    #[cfg(feature = "draw")]
+    fn finished(&self, state: &AnyState) -> Vec<String>;
+
+    /// The graph with these edits.
+    #[cfg(feature = "draw")]
+    fn topology(self: Arc<Self>, edits: &[GraphEdit]) -> GraphTopology;
 
     /// Checks that a run can continue from what earlier calls left behind.
     ///

@@ -70,6 +70,16 @@ impl<O: Output, S: PassInput> Driver for Wiring<O, S> {
         outputs::<O, S>(state).edits_that_hold()
     }
 
+    #[cfg(feature = "draw")]
+    fn finished(&self, state: &AnyState) -> Vec<String> {
+        outputs::<O, S>(state).names().map(str::to_owned).collect()
+    }
+
+    #[cfg(feature = "draw")]
+    fn topology(self: Arc<Self>, edits: &[GraphEdit]) -> crate::graph::GraphTopology {
+        crate::dependency::draw::topology_of(&self, edits)
+    }
+
     fn check(self: Arc<Self>, thread: &str, state: &AnyState, left: &Leftovers) -> Result<(), Error> {
         let state = outputs::<O, S>(state);
         let desk = PassDesk::new(self, state.kept(), true);

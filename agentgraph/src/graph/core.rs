@@ -179,6 +179,11 @@ impl GraphCore {
         self.detached.nodes.get(node as usize).copied().unwrap_or(false)
     }
 
+    /// The graph that a node is.
+    pub(crate) fn subgraph(&self, node: usize) -> Option<Arc<GraphCore>> {
+        self.nodes.get(node)?.graph.as_ref()?.core().downcast().ok()
+    }
+
     pub(crate) fn name(&self, node: u32) -> &str {
         match self.names.get(node as usize) {
             Some(name) => name,

@@ -72,19 +72,29 @@ impl RunGraph {
     /// Restores the graph of a run from the edits in a header. Names that the compiled graph lacks are added
     /// to `gone`.
     pub(crate) fn restore(core: &Arc<GraphCore>, header: &Header, gone: &mut Vec<String>) -> Self {
+        RunGraph::edited(core, &header.overlay, &header.skips, gone)
+    }
+
+    /// The graph of a run with these edits and skips.
+    pub(crate) fn edited(
+        core: &Arc<GraphCore>,
+        edits: &[GraphEdit],
+        skips: &[String],
+        gone: &mut Vec<String>,
+    ) -> Self {
         let mut graph = RunGraph::from(Arc::clone(core));
-        if header.overlay.is_empty() && header.skips.is_empty() {
+        if edits.is_empty() && skips.is_empty() {
             return graph;
         }
         let edited = graph.edited_mut();
-        for edit in &header.overlay {
+        for edit in edits {
             if let Err(why) = edited.restore(core, edit) {
                 gone.push(lacking(edit, why));
             }
         }
-        edited.log.clone_from(&header.overlay);
-        Arc::make_mut(&mut edited.overlay).set_applied_edits(header.overlay.len());
-        for name in &header.skips {
+        edited.log = edits.to_vec();
+        Arc::make_mut(&mut edited.overlay).set_applied_edits(edits.len());
+        for name in skips {
             match core.by_name.get(&**name) {
                 Some(node) => Arc::make_mut(&mut edited.overlay).skip(*node),
                 None => gone.push(format!("node `{name}`")),

@@ -108,6 +108,19 @@ impl GraphTopology {
         GraphTopology { nodes: compiled.chain(added).collect(), edges: lines.chain(temporary).collect() }
     }
 
+    /// A graph of which no more is known than nodes.
+    #[cfg(feature = "draw")]
+    pub(crate) fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let names: std::collections::BTreeSet<&str> = names.collect();
+        let nodes = names.into_iter().map(|name| TopologyNode {
+            name: name.to_owned(),
+            is_graph: false,
+            is_temporary: false,
+            is_skipped: false,
+        });
+        GraphTopology { nodes: nodes.collect(), edges: Vec::new() }
+    }
+
     /// Returns the graph as a Mermaid flowchart, like
     /// [`CompiledGraph::mermaid`](crate::CompiledGraph::mermaid). Temporary nodes and edges are dashed, nodes
     /// that are skipped next are grey, and removed ones are left out.
@@ -175,9 +188,9 @@ impl GraphTopology {
 pub(crate) fn draw_with_subgraphs(core: &Arc<super::GraphCore>, text: &mut String, prefix: &str) {
     let indent = "    ".repeat(1 + prefix.matches('_').count());
     of_compiled(core).draw(text, prefix, &|text, node, id| {
-        let Some(graph) = &core.nodes[node].graph else { return false };
+        let Some(graph) = core.subgraph(node) else { return false };
         let _ = writeln!(text, "{indent}subgraph {id}[\"{}\"]", escape(&core.names[node]));
-        graph.draw(text, &format!("{id}_"));
+        draw_with_subgraphs(&graph, text, &format!("{id}_"));
         let _ = writeln!(text, "{indent}end");
         true
     });

@@ -1,5 +1,6 @@
 //! A graph as a node, independent of its state's type.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -27,8 +28,8 @@ pub(crate) trait AnyGraph: Send + Sync {
     /// The contexts that its nodes, and those of its subgraphs, require from a caller.
     fn contexts(&self) -> &[RequiredContext];
 
-    /// Draws it in Mermaid, with ids that begin with `prefix`.
-    fn draw(&self, text: &mut String, prefix: &str);
+    /// The graph itself, a `GraphCore`: what a node is does not depend on graphs.
+    fn core(&self) -> Arc<dyn Any + Send + Sync>;
 
     /// Runs an attempt of a task in this graph, or in a graph further down its path. `parent` encodes updates
     /// of the graph around this one.

@@ -266,7 +266,7 @@ impl<O: Output, S: PassInput> CompiledDependencyGraph<O, S> {
         checkpoint: CheckpointId,
     ) -> Result<Option<GraphTopology>, Error> {
         let found = self.state_at(thread, checkpoint).await?;
-        Ok(found.map(|found| draw::topology_of(&self.wiring, &found.values)))
+        Ok(found.map(|found| draw::topology_of(&self.wiring, found.values.edits())))
     }
 
     /// The names of the nodes, in order of declaration.

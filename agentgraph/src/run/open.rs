@@ -1,5 +1,6 @@
 //! The open work inside the tasks of a superstep: started subgraphs, and their questions.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -51,8 +52,8 @@ impl AnyGraph for Callee {
         &self.graph.core.about.contexts
     }
 
-    fn draw(&self, text: &mut String, prefix: &str) {
-        crate::graph::shown::draw_with_subgraphs(&self.graph.core, text, prefix);
+    fn core(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::clone(&self.graph.core) as _
     }
 
     async fn run_task(

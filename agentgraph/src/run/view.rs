@@ -106,6 +106,8 @@ pub struct Checkpoint<S> {
     /// [keep](crate::StateGraph::keeps_unknown_fields) them, a call that continues the thread is
     /// [`Code::GraphChanged`].
     pub unknown_fields: Vec<String>,
+    #[cfg(feature = "draw")]
+    pub(in crate::run) drawn: Option<super::drawn::Drawn>,
 }
 
 impl Checkpoint<AnyState> {
@@ -116,6 +118,8 @@ impl Checkpoint<AnyState> {
         let Checkpoint { skips, memories, unknown_fields, .. } = self;
         let values = values.into_state();
         Checkpoint {
+            #[cfg(feature = "draw")]
+            drawn: self.drawn,
             id,
             parent,
             run,
@@ -241,6 +245,8 @@ fn checkpoint(
     let memories =
         memories.map(|(memory, (branch, step))| (memory.clone(), CheckpointId::new(*branch, *step)));
     Ok(Checkpoint {
+        #[cfg(feature = "draw")]
+        drawn: Some(super::drawn::Drawn::of(graph, place.namespace, header, &values)),
         id: replayed.id,
         parent: parent(replayed),
         run: header.run,
@@ -426,6 +432,10 @@ fn add_pass(
     let codec = &persistence.codec;
     checkpoint.next = replay_pass(driver, core, codec, place.thread, left, &mut checkpoint.values)?;
     (checkpoint.edits, checkpoint.skips) = driver.edits(&checkpoint.values);
+    #[cfg(feature = "draw")]
+    if let Some(drawn) = &mut checkpoint.drawn {
+        drawn.set_finished(driver, &checkpoint.values);
+    }
     for (task, left) in left {
         let Some((_, request)) = left.open().next() else { continue };
         let task = OpenTask { id: *task, node: request.node.clone(), left: Some(left) };

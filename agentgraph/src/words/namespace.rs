@@ -33,3 +33,11 @@ pub(crate) fn namespace(around: &str, node: &str, memory: Memory, call: TaskId) 
     }
     namespace
 }
+
+/// The nodes that a namespace leads through.
+#[cfg(feature = "draw")]
+pub(crate) fn nodes_of(namespace: &str) -> impl Iterator<Item = String> {
+    let names = namespace.split('|').filter(|part| !part.is_empty());
+    let names = names.map(|part| part.split(':').next().unwrap_or(part));
+    names.map(|name| name.replace("%7C", "|").replace("%3A", ":").replace("%25", "%"))
+}

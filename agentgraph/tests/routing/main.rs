@@ -9,6 +9,10 @@ mod compile_finds_every_problem;
 mod compile_warns_of_joins_of_exclusive_branches;
 mod deferred_nodes_wait_for_those_before_them;
 mod derived_route;
+#[cfg(feature = "draw")]
+mod drawings_show_every_part_in_its_place;
+#[cfg(feature = "draw")]
+mod drawings_show_what_a_checkpoint_knows;
 mod joins_fire_as_their_policy_says;
 mod joins_take_a_superstep_as_a_set;
 mod joins_wait_for_all_and_begin_anew;

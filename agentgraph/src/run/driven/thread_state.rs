@@ -124,6 +124,8 @@ impl ThreadState {
             skips: self.skips,
             memories: self.memories,
             unknown_fields: self.unknown_fields,
+            #[cfg(feature = "draw")]
+            drawn: None,
         })
     }
 }
