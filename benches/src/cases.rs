@@ -1,6 +1,7 @@
 //! The cases, in the order of the tables.
 
 mod chain;
+mod draw;
 mod eager;
 mod edits;
 mod fan_out;
@@ -38,6 +39,7 @@ pub fn all() -> Vec<Case> {
         store::cases(),
         reading::cases(),
         waiting::cases(),
+        draw::cases(),
         #[cfg(feature = "postgres")]
         postgres::cases(),
     ]
