@@ -259,13 +259,13 @@ async fn a_thread_is_woken_once() {
     let workflow = Workflow::new("naps", nap).compile().unwrap().checkpointer(MemorySaver::new());
     let server = Server::start().await;
     let (_worker, graph) = serve_on(&server, "naps", workflow).await;
-    let asleep = graph.invoke(900).thread("t").await.unwrap();
+    let asleep = graph.invoke(3000).thread("t").await.unwrap();
     let again = graph.proceed().thread("t").await.unwrap();
     assert_eq!(asleep.sleeps_until(), again.sleeps_until());
     let before = runs.load(Ordering::SeqCst);
     server.until_nothing_is_open().await;
     let state = graph.state("t").await.unwrap().unwrap();
-    assert_eq!((state.values.returned(), runs.load(Ordering::SeqCst)), (Some(&900), before + 1));
+    assert_eq!((state.values.returned(), runs.load(Ordering::SeqCst)), (Some(&3000), before + 1));
     let client = RestateClient::builder().admin(&server.admin).connect(&server.ingress).unwrap();
     assert_eq!(client.search().await.unwrap().threads[0].status, ThreadStatus::Finished);
 }
