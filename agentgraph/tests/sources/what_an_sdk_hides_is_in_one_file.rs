@@ -1,5 +1,5 @@
-//! `agentgraph-restate` uses parts of Restate's SDK that are hidden or meant for its macros. They are named in
-//! one short file, so that a new release of the SDK is a change of that file.
+//! `agentgraph-restate` uses parts of Restate's SDK that are hidden or meant for its macros. They are named
+//! in one short file, so that a new release of the SDK is a change of that file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
