@@ -1,10 +1,12 @@
 //! [`App`]: the graphs, the records and the runs of a server, and records as clients see them.
 
 mod assistants;
+mod events;
 mod states;
 mod threads;
 
 pub(crate) use assistants::{assistant_json, version_of};
+pub(crate) use events::NewEvent;
 pub(crate) use states::{checkpoint_json, empty_state, interrupts_json};
 pub(crate) use threads::{named_back, rename};
 

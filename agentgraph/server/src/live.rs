@@ -4,8 +4,12 @@
 //! A thread has a line; its first run is active. A run's events are a list that grows and that any number of
 //! readers follow at their own pace, so no reader holds up a run or another reader.
 
+mod log;
+
+pub(crate) use log::{LoggedEvent, ThreadLog};
+
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use agentgraph::CancellationToken;
 use serde_json::Value;
@@ -169,6 +173,8 @@ pub(crate) struct Live {
     lines: Mutex<HashMap<String, Line>>,
     runs: Mutex<HashMap<String, Arc<LiveRun>>>,
     ended: Mutex<VecDeque<String>>,
+    /// The logs that have a writer or a reader.
+    logs: Mutex<HashMap<String, Weak<ThreadLog>>>,
     /// Tells the readers of a whole thread of new runs.
     pub(crate) started: broadcast::Sender<Arc<LiveRun>>,
     pub(crate) tasks: TaskTracker,
@@ -182,6 +188,7 @@ impl Live {
             lines: Mutex::default(),
             runs: Mutex::default(),
             ended: Mutex::default(),
+            logs: Mutex::default(),
             started: broadcast::Sender::new(1024),
             tasks: TaskTracker::new(),
             drain: CancellationToken::new(),
@@ -251,6 +258,23 @@ impl Live {
                 runs.remove(&oldest);
             }
         }
+    }
+
+    /// The log of a thread, if it has a writer or a reader.
+    pub(crate) fn known_log(&self, thread: &str) -> Option<Arc<ThreadLog>> {
+        lock(&self.logs).get(thread)?.upgrade()
+    }
+
+    /// The log of a thread: the same one for all that use it at a time.
+    pub(crate) fn log(&self, thread: &str) -> Arc<ThreadLog> {
+        let mut logs = lock(&self.logs);
+        if let Some(log) = logs.get(thread).and_then(Weak::upgrade) {
+            return log;
+        }
+        logs.retain(|_, log| log.strong_count() > 0);
+        let log = ThreadLog::new(thread);
+        logs.insert(thread.to_owned(), Arc::downgrade(&log));
+        log
     }
 
     pub(crate) fn forget(&self, run: &str) {

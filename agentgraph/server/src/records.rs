@@ -212,8 +212,14 @@ pub trait Records: Send + Sync + 'static {
     /// Adds entries to a log. Entries whose numbers it has are left as they are.
     async fn append(&self, log: &str, entries: Vec<LogEntry>) -> Result<(), RecordError>;
 
-    /// Reads the entries of a log after a number, in order.
-    async fn read(&self, log: &str, after: Option<u64>) -> Result<Vec<LogEntry>, RecordError>;
+    /// Reads the entries of a log after a number, in order, at most so many.
+    async fn read(&self, log: &str, after: Option<u64>, limit: usize) -> Result<Vec<LogEntry>, RecordError>;
+
+    /// The largest number of a log.
+    async fn last(&self, log: &str) -> Result<Option<u64>, RecordError>;
+
+    /// Removes the entries of a log before a number.
+    async fn trim(&self, log: &str, before: u64) -> Result<(), RecordError>;
 
     /// Removes a log.
     async fn forget(&self, log: &str) -> Result<(), RecordError>;

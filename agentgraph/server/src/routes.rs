@@ -2,6 +2,8 @@
 
 mod assistants;
 mod body;
+mod commands;
+mod events;
 mod pages;
 mod runs;
 mod sse;
@@ -41,7 +43,9 @@ pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>, pages: Arc<Pages>) 
         .merge(assistants::routes())
         .merge(threads::routes())
         .merge(states::routes())
-        .merge(runs::routes());
+        .merge(runs::routes())
+        .merge(commands::routes())
+        .merge(events::routes());
     let routes = match keys {
         Some(keys) => routes.layer(middleware::from_fn_with_state(keys, check_key)),
         None => routes,

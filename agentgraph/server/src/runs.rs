@@ -2,7 +2,10 @@
 //! nothing of HTTP.
 
 mod drive;
+mod events;
 mod frames;
+mod parts;
+mod reader;
 mod request;
 
 pub(crate) use request::{RunRequest, checkpoint, optional_object};
@@ -151,7 +154,7 @@ impl App {
         run: &str,
         after: Option<u64>,
     ) -> Result<Vec<Frame>, RecordError> {
-        let entries = self.records.read(run, after).await?;
+        let entries = self.records.read(run, after, usize::MAX).await?;
         let frame = |LogEntry { seq, text }: LogEntry| {
             let (event, data) = text.split_once('\n').unwrap_or(("message", &text));
             Frame { seq, event: event.to_owned(), data: data.to_owned() }

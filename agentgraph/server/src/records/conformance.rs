@@ -121,12 +121,17 @@ async fn logs(records: &dyn Records, broken: &mut Broken) -> Result<(), RecordEr
     records.append("log", vec![entry(0, "a"), entry(2, "c")]).await?;
     records.append("log", vec![entry(2, "other"), entry(3, "d")]).await?;
     records.append("other", vec![entry(1, "b")]).await?;
-    let all = records.read("log", None).await?;
+    let all = records.read("log", None, 10).await?;
     let expected = [entry(0, "a"), entry(2, "c"), entry(3, "d")];
     broken.unless(all == expected, "a log has each entry once, in order");
-    broken.unless(records.read("log", Some(2)).await? == expected[2..], "a log is read after a number");
+    broken.unless(records.read("log", Some(2), 10).await? == expected[2..], "a log is read after a number");
+    broken.unless(records.read("log", Some(0), 1).await? == expected[1..2], "a log is read in pages");
+    broken.unless(records.last("log").await? == Some(3), "the last number of a log is known");
+    broken.unless(records.last("none").await?.is_none(), "a log without entries has no last number");
+    records.trim("log", 2).await?;
+    broken.unless(records.read("log", None, 10).await? == expected[1..], "a log loses its first entries");
     records.forget("log").await?;
-    broken.unless(records.read("log", None).await?.is_empty(), "a log is removed");
-    broken.unless(records.read("other", None).await?.len() == 1, "other logs stay");
+    broken.unless(records.read("log", None, 10).await?.is_empty(), "a log is removed");
+    broken.unless(records.read("other", None, 10).await?.len() == 1, "other logs stay");
     Ok(())
 }

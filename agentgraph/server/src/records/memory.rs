@@ -1,6 +1,7 @@
 //! [`MemoryRecords`]: records that end with their process.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Kind, LogEntry, Query, Record, Records};
@@ -88,11 +89,23 @@ impl Records for MemoryRecords {
         Ok(())
     }
 
-    async fn read(&self, log: &str, after: Option<u64>) -> Result<Vec<LogEntry>, RecordError> {
+    async fn read(&self, log: &str, after: Option<u64>, limit: usize) -> Result<Vec<LogEntry>, RecordError> {
         let kept = self.kept();
         let Some(log) = kept.logs.get(log) else { return Ok(Vec::new()) };
-        let entries = log.iter().filter(|(seq, _)| after.is_none_or(|after| **seq > after));
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = log.range((from, Bound::Unbounded)).take(limit);
         Ok(entries.map(|(seq, text)| LogEntry { seq: *seq, text: text.clone() }).collect())
+    }
+
+    async fn last(&self, log: &str) -> Result<Option<u64>, RecordError> {
+        Ok(self.kept().logs.get(log).and_then(|log| log.keys().next_back().copied()))
+    }
+
+    async fn trim(&self, log: &str, before: u64) -> Result<(), RecordError> {
+        if let Some(log) = self.kept().logs.get_mut(log) {
+            *log = log.split_off(&before);
+        }
+        Ok(())
     }
 
     async fn forget(&self, log: &str) -> Result<(), RecordError> {

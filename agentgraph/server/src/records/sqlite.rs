@@ -254,15 +254,37 @@ impl Records for SqliteRecords {
         .await
     }
 
-    async fn read(&self, log: &str, after: Option<u64>) -> Result<Vec<LogEntry>, RecordError> {
+    async fn read(&self, log: &str, after: Option<u64>, limit: usize) -> Result<Vec<LogEntry>, RecordError> {
         let log = log.to_owned();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.on(move |connection| {
-            let statement = "SELECT seq, text FROM server_logs WHERE log = ? AND seq > ? ORDER BY seq";
+            let statement =
+                "SELECT seq, text FROM server_logs WHERE log = ? AND seq > ? ORDER BY seq LIMIT ?";
             let mut statement = connection.prepare_cached(statement)?;
-            let entries = statement.query_map(params![log, after.map_or(-1, signed)], |row| {
+            let entries = statement.query_map(params![log, after.map_or(-1, signed), limit], |row| {
                 Ok(LogEntry { seq: u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0), text: row.get(1)? })
             })?;
             entries.collect()
+        })
+        .await
+    }
+
+    async fn last(&self, log: &str) -> Result<Option<u64>, RecordError> {
+        let log = log.to_owned();
+        self.on(move |connection| {
+            let statement = "SELECT max(seq) FROM server_logs WHERE log = ?";
+            let last: Option<i64> =
+                connection.prepare_cached(statement)?.query_row([log], |row| row.get(0))?;
+            Ok(last.and_then(|last| u64::try_from(last).ok()))
+        })
+        .await
+    }
+
+    async fn trim(&self, log: &str, before: u64) -> Result<(), RecordError> {
+        let log = log.to_owned();
+        self.on(move |connection| {
+            let statement = "DELETE FROM server_logs WHERE log = ? AND seq < ?";
+            connection.prepare_cached(statement)?.execute(params![log, signed(before)]).map(drop)
         })
         .await
     }

@@ -17,14 +17,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejected| {
-            let status = rejected.status();
-            let detail = match status {
-                StatusCode::PAYLOAD_TOO_LARGE => "the body is larger than this server takes".to_owned(),
-                _ => rejected.body_text(),
-            };
-            ApiError::new(status, detail)
-        })?;
+        let bytes = read(request, state).await?;
         if bytes.is_empty() {
             return Ok(Body(Value::Object(Map::new())));
         }
@@ -33,6 +26,31 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             Ok(_) => Err(ApiError::invalid("the body must be a JSON object")),
             Err(error) => Err(ApiError::invalid(format!("the body is not JSON: {error}"))),
         }
+    }
+}
+
+async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    Bytes::from_request(request, state).await.map_err(|rejected| {
+        let status = rejected.status();
+        let detail = match status {
+            StatusCode::PAYLOAD_TOO_LARGE => "the body is larger than this server takes".to_owned(),
+            _ => rejected.body_text(),
+        };
+        ApiError::new(status, detail)
+    })
+}
+
+/// The body of a request of the second protocol: any JSON. What is none is a bad request there.
+pub(super) struct Parsed(pub(super) Value);
+
+impl<S: Send + Sync> FromRequest<S> for Parsed {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let bytes = read(request, state).await?;
+        let refused =
+            |error| ApiError::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {error}"));
+        serde_json::from_slice(&bytes).map(Parsed).map_err(refused)
     }
 }
 

@@ -42,7 +42,17 @@ struct Started {
 }
 
 async fn start(app: &Arc<App>, thread: &str, body: &Value) -> Result<Started, ApiError> {
+    start_as_asked(app, thread, RunRequest::read(app, body).await?).await
+}
+
+/// Starts a run for a command of the second protocol. From it on the thread keeps its events.
+pub(super) async fn start_kept(app: &Arc<App>, thread: &str, body: &Value) -> Result<Record, ApiError> {
     let mut request = RunRequest::read(app, body).await?;
+    request.kwargs["keeps_events"] = true.into();
+    Ok(start_as_asked(app, thread, request).await?.run)
+}
+
+async fn start_as_asked(app: &Arc<App>, thread: &str, mut request: RunRequest) -> Result<Started, ApiError> {
     let thread = match app.thread(thread).await {
         Err(error) if error.status == StatusCode::NOT_FOUND && request.makes_thread => {
             app.create_thread(Some(thread), Map::new(), true).await?

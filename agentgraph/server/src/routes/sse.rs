@@ -54,7 +54,7 @@ fn bytes_of(frame: &Frame, id: Option<String>) -> Bytes {
     format!("event: {event}\r\ndata: {}\r\n{id}\r\n", frame.data).into()
 }
 
-const HEARTBEAT: &[u8] = b": heartbeat\r\n\r\n";
+pub(super) const HEARTBEAT: &[u8] = b": heartbeat\r\n\r\n";
 
 /// The events of a run, from its first one on or after the last one that the reader has.
 pub(super) fn run_stream(
@@ -166,7 +166,7 @@ impl ThreadReader {
     }
 }
 
-fn response(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+pub(super) fn response(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     use futures_util::StreamExt;
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),

@@ -114,6 +114,10 @@ async fn history(State(app): Shared, Path(id): Path<String>, Body(body): Body) -
     };
     let metadata = optional_object(&body, "metadata")?;
     let select = super::body::list(&body, "select")?.unwrap_or_default();
+    // Those of a subgraph are not served, and the thread's own are no answer.
+    if text(&body["checkpoint"], "checkpoint_ns")?.is_some_and(|namespace| !namespace.is_empty()) {
+        return Ok(Json(json!([])).into_response());
+    }
     listed(&app, &id, before, number(&body, "limit", 10)?, &metadata, &select).await
 }
 

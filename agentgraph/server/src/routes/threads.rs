@@ -125,6 +125,7 @@ async fn remove(State(app): Shared, Path(id): Path<String>) -> Reply {
         app.records.remove(Kind::Run, &run.id).await?;
         app.records.forget(&run.id).await?;
     }
+    app.forget_events(&thread.id).await?;
     app.records.remove(Kind::Thread, &thread.id).await?;
     Ok(no_content())
 }

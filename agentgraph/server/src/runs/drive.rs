@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::run::{Interrupt, InterruptKind, StopReason};
-use agentgraph::{Durability, InterruptId};
+use agentgraph::{Durability, InterruptId, View};
 use futures_util::StreamExt;
 use serde_json::{Map, Value, json};
 
-use super::frames::{Frames, views};
+use super::events::Events;
+use super::frames::{Frames, all_views, views};
+use super::reader::EventReader;
 use super::request::{recursion_limit, texts};
 use crate::app::{App, merge, object};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
 use crate::ids::{self, WirePlace};
-use crate::live::{LiveRun, StopAction};
+use crate::live::{LiveRun, StopAction, ThreadLog};
 use crate::records::{Kind, LogEntry, Record};
 
 /// A run while it is driven.
@@ -24,9 +26,12 @@ struct Drive<'a> {
     run: Record,
     thread: Record,
     graph: Arc<dyn ServedGraph>,
+    reader: EventReader,
     frames: Frames,
+    /// The log of the thread, if it is kept, and what this run tells it.
+    kept: Option<(Arc<ThreadLog>, Events)>,
     config: RunConfig,
-    /// What the log does not have yet.
+    /// What the log of the run does not have yet.
     unlogged: Vec<LogEntry>,
 }
 
@@ -53,9 +58,10 @@ impl App {
             next = frame.seq.saturating_add(1);
             live.send(frame);
         }
+        let reader = EventReader::new(&thread);
         let frames = Frames::new(&run, &thread, next);
-        let drive = Drive { app: self, live, run, thread, graph, frames, config, unlogged: Vec::new() };
-        drive.run().await
+        let (kept, unlogged) = (None, Vec::new());
+        Drive { app: self, live, run, thread, graph, reader, frames, kept, config, unlogged }.run().await
     }
 
     async fn config_of(&self, run: &Record) -> Result<RunConfig, RecordError> {
@@ -86,6 +92,14 @@ impl Drive<'_> {
             Ok(head) => head,
             Err(error) => return self.ended(End::Failed(Failed::of(&error)), None).await,
         };
+        let log = match self.run.data["kwargs"]["keeps_events"] == true {
+            true => Some(self.app.thread_log(&self.thread.id).await?),
+            false => self.app.kept_log(&self.thread.id).await?,
+        };
+        if let Some(log) = log {
+            let told = if is_new { Vec::new() } else { self.app.told_by(&log, &self.run.id).await? };
+            self.kept = Some((log, Events::new(&self.run, told, head.as_ref())));
+        }
         let end = if !self.waited().await {
             End::Stopped(if self.live.cancel.is_cancelled() {
                 StopReason::Cancelled
@@ -97,6 +111,10 @@ impl Drive<'_> {
                 self.begin(head.as_ref()).await?;
             }
             self.metadata();
+            if let Some((_, events)) = &mut self.kept {
+                events.begin(&answered(&self.run.data["kwargs"]["command"]["resume"], head.as_ref()));
+            }
+            self.log().await?;
             self.calls(head.as_ref(), is_new).await?
         };
         self.ended(end, head).await
@@ -153,6 +171,24 @@ impl Drive<'_> {
         if !self.unlogged.is_empty() {
             self.app.records.append(&self.run.id, std::mem::take(&mut self.unlogged)).await?;
         }
+        if let Some((log, events)) = &mut self.kept {
+            let new = events.take_new();
+            if !new.is_empty() {
+                self.app.log_events(log, new).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to tell the log of the thread, if it has got its first reader while the run is under way. Until
+    /// the next call, it gets what the run reports for its own readers.
+    async fn look_for_readers(&mut self) -> Result<(), RecordError> {
+        if self.kept.is_none() && self.app.live.known_log(&self.thread.id).is_some() {
+            let log = self.app.thread_log(&self.thread.id).await?;
+            let mut events = Events::new(&self.run, Vec::new(), None);
+            events.begin(&[]);
+            self.kept = Some((log, events));
+        }
         Ok(())
     }
 
@@ -196,12 +232,14 @@ impl Drive<'_> {
 
     async fn call(&mut self, start: Start, from: Begin, limit: Option<u64>) -> Result<End, RecordError> {
         let kwargs = &self.run.data["kwargs"];
+        let views = if self.kept.is_some() { all_views() } else { views(&self.frames.modes) };
+        self.reader.has_tasks = views.contains(&View::Tasks);
         let call = Call {
             thread: self.thread.id.clone(),
             start,
             from,
-            views: views(&self.frames.modes),
-            subgraphs: kwargs["subgraphs"] == true,
+            views,
+            subgraphs: kwargs["subgraphs"] == true || self.kept.is_some(),
             max_supersteps: limit,
             durability: match kwargs["durability"].as_str() {
                 Some("exit") => Durability::Exit,
@@ -219,7 +257,12 @@ impl Drive<'_> {
         while let Some(event) = events.next().await {
             match event {
                 GraphEvent::Event(event) => {
-                    for frame in self.frames.take(event) {
+                    let read = self.reader.read(event);
+                    self.look_for_readers().await?;
+                    if let Some((_, events)) = &mut self.kept {
+                        events.take(&read);
+                    }
+                    for frame in self.frames.take(&read, &self.reader.values) {
                         self.send(frame);
                     }
                     self.log().await?;
@@ -303,7 +346,7 @@ impl Drive<'_> {
                 "no open question has the id {}: the thread's state has those that wait",
                 answers.unknown.join(" or ")
             );
-            return Err(Failed { name: "UnknownInterruptError".to_owned(), message });
+            return Err(Failed { name: UNKNOWN_INTERRUPT.to_owned(), message });
         }
         let mut now = head.cloned();
         if !command["update"].is_null() {
@@ -355,7 +398,7 @@ impl Drive<'_> {
         };
         let head = self.graph.state(&self.thread.id, None).await.ok().flatten();
         let mut result = head.as_ref().map_or_else(|| json!({}), |head| head.values.clone());
-        result = crate::app::rename(result, &self.frames.message_ids);
+        result = crate::app::rename(result, &self.reader.message_ids);
         if let End::Interrupted(interrupts) = &end {
             for frame in self.frames.interrupted(interrupts, &result) {
                 self.send(frame);
@@ -383,8 +426,15 @@ impl Drive<'_> {
             (None, Some(head)) if !head.finished => "interrupted",
             _ => "idle",
         };
-        let renamed = self.frames.new_message_ids();
+        let renamed = self.reader.new_message_ids();
         self.leave_thread(thread_status, error, &renamed).await?;
+        self.look_for_readers().await?;
+        if let Some((_, events)) = &mut self.kept {
+            let refusal = failed.as_ref().filter(|failed| failed.name == UNKNOWN_INTERRUPT);
+            let resume = &self.run.data["kwargs"]["command"]["resume"];
+            let refusal = refusal.map_or(Value::Null, |_| refused(resume, before.as_ref()));
+            events.end(&end, failed.as_ref().map(|failed| &*failed.message), refusal);
+        }
         self.send(last);
         self.log().await?;
         self.live.end(result);
@@ -392,7 +442,7 @@ impl Drive<'_> {
     }
 
     /// Undoes the run: the thread is as it was before, and the run is gone.
-    async fn rolled_back(self, before: Option<Moment>) -> Result<(), RecordError> {
+    async fn rolled_back(mut self, before: Option<Moment>) -> Result<(), RecordError> {
         let thread = &self.thread.id;
         let head = self.graph.state(thread, None).await.ok().flatten();
         let undone = match (&before, &head) {
@@ -411,6 +461,11 @@ impl Drive<'_> {
         self.app.records.forget(&self.run.id).await?;
         self.leave_thread(status, None, &Map::new()).await?;
         self.app.live.forget(&self.run.id);
+        if let Some((_, events)) = &mut self.kept {
+            events.end(&End::Stopped(StopReason::Cancelled), None, Value::Null);
+        }
+        self.unlogged.clear();
+        self.log().await?;
         self.live.end(json!({}));
         Ok(())
     }
@@ -436,6 +491,9 @@ impl Drive<'_> {
         Ok(())
     }
 }
+
+/// The name of the failure of a strict run.
+const UNKNOWN_INTERRUPT: &str = "UnknownInterruptError";
 
 enum Plan {
     Call(Start, Begin),
@@ -491,6 +549,26 @@ fn by_id(resume: &Value, asked: &[&Interrupt]) -> Option<Answers> {
         }
     }
     Some(sorted)
+}
+
+/// The questions that a run answers.
+fn answered(resume: &Value, head: Option<&Moment>) -> Vec<String> {
+    let asked = head.map(asked).unwrap_or_default();
+    let id = |one: &Interrupt| one.id.map(ids::interrupt_id);
+    match by_id(resume, &asked) {
+        Some(answers) => answers.known.iter().filter_map(|(at, _)| id(asked.get(*at)?)).collect(),
+        // One answer without an id is to the only question.
+        None if !resume.is_null() && asked.len() == 1 => asked.into_iter().filter_map(id).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// What a strict run tells of the answers that it refuses.
+fn refused(resume: &Value, head: Option<&Moment>) -> Value {
+    let asked = head.map(asked).unwrap_or_default();
+    let pending: Vec<String> = asked.iter().filter_map(|one| one.id.map(ids::interrupt_id)).collect();
+    let unknown = by_id(resume, &asked).map(|answers| answers.unknown).unwrap_or_default();
+    json!({ "reason": "unknown_interrupt", "interrupt_ids": unknown, "pending_ids": pending })
 }
 
 pub(super) fn wire_interrupts(interrupts: &[Interrupt]) -> Value {

@@ -2,16 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use agentgraph::View;
 use agentgraph::run::Interrupt;
+use agentgraph::{CheckpointId, View};
 use serde_json::{Map, Value, json};
 
 use super::drive::wire_interrupts;
+use super::reader::{ReadEvent, each_message};
 use super::request::texts;
-use crate::app::{checkpoint_json, merge, rename};
+use crate::app::{checkpoint_json, merge};
 use crate::ids::{self, WirePlace};
 use crate::live::Frame;
-use crate::messages::{Chunk, Chunks};
+use crate::messages::Chunk;
 use crate::records::Record;
 
 /// The frames of one run.
@@ -20,20 +21,13 @@ pub(super) struct Frames {
     pub(super) resumable: bool,
     /// The nodes that ran in the call under way.
     pub(super) ran: Vec<String>,
-    /// The ids of models' messages that clients have seen in pieces.
-    pub(super) message_ids: Map<String, Value>,
-    known_ids: usize,
+    with_subgraphs: bool,
     seq: u64,
     run: String,
     thread: String,
     about: Map<String, Value>,
-    chunks: Chunks,
     /// Messages that clients have.
     seen: HashSet<String>,
-    values: HashMap<String, Value>,
-    /// The updates of tasks that have not been reported as ended, and the other way round.
-    updates: HashMap<String, Value>,
-    ended: HashMap<String, Value>,
     step: i64,
 }
 
@@ -55,6 +49,11 @@ pub(super) fn views(modes: &[String]) -> Vec<View> {
     views
 }
 
+/// The views that the log of a thread needs.
+pub(super) fn all_views() -> Vec<View> {
+    vec![View::Values, View::Updates, View::Messages, View::Custom, View::Tasks, View::Checkpoints]
+}
+
 impl Frames {
     pub(super) fn new(run: &Record, thread: &Record, seq: u64) -> Self {
         let mut about = crate::app::object(&run.data["metadata"]);
@@ -62,29 +61,18 @@ impl Frames {
         about.insert("thread_id".to_owned(), thread.id.clone().into());
         about.insert("graph_id".to_owned(), run.data["graph_id"].clone());
         about.insert("assistant_id".to_owned(), run.data["assistant_id"].clone());
-        let message_ids = crate::app::object(&thread.data["message_ids"]);
         Frames {
             modes: texts(&run.data["kwargs"]["stream_mode"]),
             resumable: run.data["kwargs"]["resumable"] == true,
             ran: Vec::new(),
-            known_ids: message_ids.len(),
-            message_ids,
+            with_subgraphs: run.data["kwargs"]["subgraphs"] == true,
             seq,
             run: run.id.clone(),
             thread: thread.id.clone(),
             about,
-            chunks: Chunks::default(),
             seen: HashSet::new(),
-            values: HashMap::new(),
-            updates: HashMap::new(),
-            ended: HashMap::new(),
             step: 0,
         }
-    }
-
-    /// The ids that this run has added.
-    pub(super) fn new_message_ids(&self) -> Map<String, Value> {
-        if self.message_ids.len() == self.known_ids { Map::new() } else { self.message_ids.clone() }
     }
 
     pub(super) fn frame(&mut self, event: &str, data: &Value) -> Frame {
@@ -102,59 +90,63 @@ impl Frames {
         self.has(mode).then(|| self.frame(&named(mode, namespace), data))
     }
 
-    /// The frames of an event.
-    pub(super) fn take(&mut self, event: Value) -> Vec<Frame> {
-        let namespace = ids::wire_namespace(event["namespace"].as_str().unwrap_or_default());
-        let task = ids::dashed(event["task"]["id"].as_str().unwrap_or_default());
-        let node = event["node"].as_str().unwrap_or_default().to_owned();
-        match event["type"].as_str().unwrap_or_default() {
+    /// The frames of an event. The graph may report more than the modes need, for the log of the thread.
+    pub(super) fn take(&mut self, read: &ReadEvent, values: &HashMap<String, Value>) -> Vec<Frame> {
+        let ReadEvent { kind, namespace, event, .. } = read;
+        if !namespace.is_empty() && !self.with_subgraphs {
+            return Vec::new();
+        }
+        match &**kind {
             "values" => {
-                let values = rename(event["values"].clone(), &self.message_ids);
-                note_messages(&values, &mut self.seen);
-                self.values.insert(namespace.clone(), values.clone());
-                self.of_mode("values", &namespace, &values).into_iter().collect()
+                note_messages(&event["values"], &mut self.seen);
+                self.of_mode("values", namespace, &event["values"]).into_iter().collect()
             }
-            "update" => self.update(&namespace, &task, &node, &event),
-            "custom" => self.of_mode("custom", &namespace, &event["value"]).into_iter().collect(),
-            "message" => match self.chunks.take(&task, &event["piece"]) {
-                Some(chunk) => self.chunk(chunk, &event, &namespace, &node, &task),
-                None => Vec::new(),
+            "update" => self.update(read),
+            "custom" => self.of_mode("custom", namespace, &event["value"]).into_iter().collect(),
+            "message" => match &read.chunk {
+                Some(chunk) if self.has_messages() => self.chunk(chunk, read),
+                _ => Vec::new(),
             },
-            "task_started" => self.task_started(&namespace, &task, &node),
-            "task_ended" => self.task_ended(&namespace, &task, &node, &event),
-            "checkpoint" => self.checkpoint(&namespace, &event),
+            "task_started" => self.of_task("task", read),
+            "task_ended" => self.of_task("task_result", read),
+            "checkpoint" if self.has("checkpoints") || self.has("debug") => {
+                self.checkpoint(namespace, event, values)
+            }
             _ => Vec::new(),
         }
     }
 
-    fn update(&mut self, namespace: &str, task: &str, node: &str, event: &Value) -> Vec<Frame> {
-        let update = rename(event["update"].clone(), &self.message_ids);
+    fn has_messages(&self) -> bool {
+        self.has("messages") || self.has("messages-tuple")
+    }
+
+    fn update(&mut self, read: &ReadEvent) -> Vec<Frame> {
+        let ReadEvent { namespace, node, event, .. } = read;
         if namespace.is_empty() {
-            self.ran.push(node.to_owned());
+            self.ran.push(node.clone());
         }
-        let mut frames = self.messages_of(&update, event, namespace, node, task);
-        frames.extend(self.of_mode("updates", namespace, &json!({ node: update })));
-        if self.has("tasks") || self.has("debug") {
-            self.updates.insert(task.to_owned(), update);
-            frames.extend(self.task_result(namespace, task));
-        }
+        let mut frames = self.messages_of(read);
+        frames.extend(self.of_mode("updates", namespace, &json!({ node: event["update"] })));
+        frames.extend(self.of_task("task_result", read));
         frames
     }
 
+    fn of_task(&mut self, kind: &str, read: &ReadEvent) -> Vec<Frame> {
+        match &read.about_task {
+            Some(task) if self.has("tasks") || self.has("debug") => {
+                self.trace("tasks", kind, &read.namespace, task.clone())
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The messages that a node has returned and no model has sent in pieces.
-    fn messages_of(
-        &mut self,
-        update: &Value,
-        event: &Value,
-        namespace: &str,
-        node: &str,
-        task: &str,
-    ) -> Vec<Frame> {
-        if !(self.has("messages") || self.has("messages-tuple")) {
+    fn messages_of(&mut self, read: &ReadEvent) -> Vec<Frame> {
+        if !self.has_messages() {
             return Vec::new();
         }
         let mut new = Vec::new();
-        each_message(update, &mut |message, id| {
+        each_message(&read.event["update"], &mut |message, id| {
             if self.seen.insert(id.to_owned()) {
                 new.push(message.clone());
             }
@@ -163,27 +155,18 @@ impl Frames {
         for message in new {
             let id = message["id"].as_str().unwrap_or_default().to_owned();
             let whole = Chunk { piece: message.clone(), so_far: message, id, is_first: true, finished: None };
-            frames.extend(self.message(whole, true, event, (namespace, node, task)));
+            frames.extend(self.message(&whole, true, read));
         }
         frames
     }
 
-    fn chunk(&mut self, chunk: Chunk, event: &Value, namespace: &str, node: &str, task: &str) -> Vec<Frame> {
+    fn chunk(&mut self, chunk: &Chunk, read: &ReadEvent) -> Vec<Frame> {
         self.seen.insert(chunk.id.clone());
-        let is_whole = chunk.is_first && chunk.finished.is_some();
-        if let Some(id) = &chunk.finished {
-            self.message_ids.insert(id.clone(), chunk.id.clone().into());
-        }
-        self.message(chunk, is_whole, event, (namespace, node, task))
+        self.message(chunk, chunk.is_first && chunk.finished.is_some(), read)
     }
 
-    fn message(
-        &mut self,
-        chunk: Chunk,
-        is_whole: bool,
-        event: &Value,
-        (namespace, node, task): (&str, &str, &str),
-    ) -> Vec<Frame> {
+    fn message(&mut self, chunk: &Chunk, is_whole: bool, read: &ReadEvent) -> Vec<Frame> {
+        let ReadEvent { namespace, node, task, event, .. } = read;
         let level = format!("{node}:{task}");
         let place = if namespace.is_empty() { level } else { format!("{namespace}|{level}") };
         let mut about = json!({
@@ -197,50 +180,17 @@ impl Frames {
         let mut frames = Vec::new();
         if chunk.is_first {
             let name = named("messages/metadata", namespace);
-            frames.push(self.frame(&name, &json!({ chunk.id: { "metadata": about } })));
+            frames.push(self.frame(&name, &json!({ &chunk.id: { "metadata": about } })));
         }
         let name = if is_whole { "messages/complete" } else { "messages/partial" };
         frames.push(self.frame(&named(name, namespace), &json!([chunk.so_far])));
         frames
     }
 
-    fn task_started(&mut self, namespace: &str, task: &str, node: &str) -> Vec<Frame> {
-        let input = self.values.get(namespace).cloned().unwrap_or_default();
-        let started = json!({ "id": task, "name": node, "input": input, "triggers": [] });
-        self.trace("tasks", "task", namespace, started)
-    }
-
-    fn task_ended(&mut self, namespace: &str, task: &str, node: &str, event: &Value) -> Vec<Frame> {
-        let ended = json!({
-            "id": task, "name": node, "error": event["error"]["message"], "result": {}, "interrupts": [],
-        });
-        self.ended.insert(task.to_owned(), ended);
-        if event["status"] != "done" {
-            // Such a task has no update that comes later.
-            self.updates.insert(task.to_owned(), Value::Null);
-        }
-        self.task_result(namespace, task)
-    }
-
-    /// The result of a task of which both the end and the update are known.
-    fn task_result(&mut self, namespace: &str, task: &str) -> Vec<Frame> {
-        if !(self.updates.contains_key(task) && self.ended.contains_key(task)) {
-            return Vec::new();
-        }
-        let Some(mut ended) = self.ended.remove(task) else { return Vec::new() };
-        if let Some(update) = self.updates.remove(task).filter(|update| !update.is_null()) {
-            ended["result"] = update;
-        }
-        self.trace("tasks", "task_result", namespace, ended)
-    }
-
     /// A checkpoint; two of an input, as LangGraph has one before it.
-    fn checkpoint(&mut self, namespace: &str, event: &Value) -> Vec<Frame> {
-        let id = event["checkpoint"].as_str().and_then(|id| id.split_once('.'));
-        let id = id.and_then(|(branch, step)| Some((branch.parse().ok()?, step.parse().ok()?)));
-        let Some((branch, step)) = id else { return Vec::new() };
-        let id = agentgraph::CheckpointId::new(branch, step);
-        self.step = i64::try_from(step).unwrap_or(i64::MAX);
+    fn checkpoint(&mut self, namespace: &str, event: &Value, values: &HashMap<String, Value>) -> Vec<Frame> {
+        let Some(id) = checkpoint_id(event) else { return Vec::new() };
+        self.step = i64::try_from(id.step).unwrap_or(i64::MAX);
         let begins = event["source"] == "input";
         let mut frames = Vec::new();
         if begins {
@@ -254,7 +204,7 @@ impl Frames {
             frames = self.trace("checkpoints", "checkpoint", namespace, shown);
         }
         let source = if begins { "loop" } else { event["source"].as_str().unwrap_or("loop") };
-        let values = self.values.get(namespace).cloned().unwrap_or_else(|| json!({}));
+        let values = values.get(namespace).cloned().unwrap_or_else(|| json!({}));
         let shown = self.checkpoint_form(WirePlace::at(id), source, self.step, event["next"].clone(), values);
         frames.extend(self.trace("checkpoints", "checkpoint", namespace, shown));
         frames
@@ -317,21 +267,8 @@ fn note_messages(values: &Value, seen: &mut HashSet<String>) {
     });
 }
 
-/// The messages in the channels of a state or an update.
-fn each_message(channels: &Value, visit: &mut impl FnMut(&Value, &str)) {
-    let is_message = |value: &Value| {
-        matches!(value["type"].as_str(), Some("human" | "ai" | "system" | "tool"))
-            && value.get("content").is_some()
-    };
-    for channel in channels.as_object().into_iter().flat_map(Map::values) {
-        let items = match channel {
-            Value::Array(items) => items.as_slice(),
-            one => std::slice::from_ref(one),
-        };
-        for item in items.iter().filter(|item| is_message(item)) {
-            if let Some(id) = item["id"].as_str() {
-                visit(item, id);
-            }
-        }
-    }
+/// The checkpoint that an event of the engine names.
+pub(super) fn checkpoint_id(event: &Value) -> Option<CheckpointId> {
+    let (branch, step) = event["checkpoint"].as_str()?.split_once('.')?;
+    Some(CheckpointId::new(branch.parse().ok()?, step.parse().ok()?))
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::common::{Served, events_of};
+use crate::common::{Event, Served, events_of};
 
 #[derive(State, JsonSchema, Clone, Debug, Default)]
 struct Count {
@@ -158,6 +158,41 @@ async fn runs_of_a_killed_server_go_on() {
 #[tokio::test]
 async fn runs_of_a_drained_server_go_on() {
     goes_on("drained", false).await;
+}
+
+#[tokio::test]
+async fn the_log_of_a_thread_goes_on_after_a_kill() {
+    let folder = Folder::new("log");
+    let (mut process, url) = process(&folder.0.join("served.db")).await;
+    let thread = uuid::Uuid::now_v7().to_string();
+    let input = json!({ "to": 6, "waits_at": 4, "file": folder.0.join("go") });
+    let command =
+        json!({ "id": 1, "method": "run.start", "params": { "assistant_id": "count", "input": input } });
+    let client = crate::common::client();
+    let post =
+        |path: &str, body: &Value| client.post(format!("{url}/threads/{thread}/{path}")).json(body).send();
+    post("commands", &command).await.unwrap();
+    let wanted = json!({ "channels": crate::common::ALL_CHANNELS });
+    let mut stream = post("stream/events", &wanted).await.unwrap();
+    let mut read = String::new();
+    while read.matches("event: updates").count() < 3 {
+        read += &String::from_utf8_lossy(&stream.chunk().await.unwrap().unwrap());
+    }
+    process.kill().await.unwrap();
+    std::fs::write(folder.0.join("go"), "").unwrap();
+    let served = Served::of(server(&folder.0.join("served.db"), OnRestart::Continue)).await;
+    let is_end = |event: &Event| event.data["params"]["data"]["event"] == "completed";
+    let events = served.follow(&thread, wanted).await.until(is_end).await;
+    let whole = read.rfind("\r\n\r\n").map_or(0, |end| end + 4);
+    let before = events_of(&read[..whole]);
+    assert_eq!(events[..before.len()], before, "what a reader has seen is there");
+    let numbers = events.iter().map(|event| event.data["seq"].as_u64().unwrap());
+    assert!(numbers.eq(1..=events.len() as u64));
+    let running = events.iter().filter(|event| event.data["params"]["data"]["event"] == "running");
+    assert_eq!(running.count(), 1, "the run begins once");
+    let updates = events.iter().filter(|event| event.name == "updates");
+    let step = |event: &Event| event.data["params"]["data"]["values"]["steps"][0].as_u64().unwrap();
+    assert_eq!(updates.map(step).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
 }
 
 #[tokio::test]

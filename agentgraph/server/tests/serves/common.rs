@@ -183,6 +183,65 @@ impl Served {
     }
 }
 
+/// All channels of the second protocol.
+pub(crate) const ALL_CHANNELS: [&str; 9] =
+    ["values", "updates", "messages", "tools", "lifecycle", "input", "checkpoints", "tasks", "custom"];
+
+/// The calls of the second protocol.
+impl Served {
+    pub(crate) async fn command(&self, thread: &str, method: &str, params: Value) -> Value {
+        let body = json!({ "id": 1, "method": method, "params": params });
+        self.post(&format!("/threads/{thread}/commands"), &body).await
+    }
+
+    pub(crate) async fn start(&self, thread: &str, assistant: &str, input: Value) -> String {
+        let params = json!({ "assistant_id": assistant, "input": input });
+        let answer = self.command(thread, "run.start", params).await;
+        answer["result"]["run_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    pub(crate) async fn respond(&self, thread: &str, interrupt: &Value, response: Value) -> Value {
+        let params = json!({ "namespace": [], "interrupt_id": interrupt, "response": response });
+        self.command(thread, "input.respond", params).await
+    }
+
+    pub(crate) async fn follow(&self, thread: &str, body: Value) -> Followed {
+        let path = format!("/threads/{thread}/stream/events");
+        let response = self.request(Method::POST, &path).json(&body).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        Followed { response, unread: String::new() }
+    }
+}
+
+/// A stream of events that stays open.
+pub(crate) struct Followed {
+    response: reqwest::Response,
+    unread: String,
+}
+
+impl Followed {
+    /// The next events, to the first that is looked for.
+    pub(crate) async fn until(&mut self, is_last: impl Fn(&Event) -> bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        let read = async {
+            loop {
+                while let Some(end) = self.unread.find("\r\n\r\n") {
+                    let block: String = self.unread.drain(..end + 4).collect();
+                    events.extend(events_of(&block));
+                    if !block.starts_with(':') && events.last().is_some_and(&is_last) {
+                        return;
+                    }
+                }
+                let chunk = self.response.chunk().await.unwrap().expect("the stream stays open");
+                self.unread += std::str::from_utf8(&chunk).unwrap();
+            }
+        };
+        let is_found = tokio::time::timeout(Duration::from_secs(60), read).await.is_ok();
+        assert!(is_found, "it does not come: {events:?}");
+        events
+    }
+}
+
 pub(crate) fn client() -> Client {
     // The tests speak plain HTTP, and reqwest wants a provider all the same.
     agentgraph_llm::http_client_builder().build().unwrap()

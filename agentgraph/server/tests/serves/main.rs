@@ -2,7 +2,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod a_killed_server_leaves_no_ghost_runs;
+mod a_thread_has_one_log_of_events;
 mod clients_of_langgraph_work_unmodified;
+mod commands_are_answered_as_the_protocol_says;
 mod common;
 mod errors_have_a_detail_and_the_right_status;
 mod hostile_requests_are_refused;

@@ -1,0 +1,145 @@
+//! The log of a thread: the events of all its runs in one order, in the records, with the newest in memory.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::App;
+use crate::error::RecordError;
+use crate::ids;
+use crate::live::{LoggedEvent, ThreadLog};
+use crate::records::LogEntry;
+
+/// An event that has no number yet.
+pub(crate) struct NewEvent {
+    pub(crate) method: &'static str,
+    pub(crate) namespace: Vec<String>,
+    pub(crate) node: Option<String>,
+    pub(crate) data: Value,
+    /// An id that is the same whenever the event is told again. Others get one of their time and number.
+    pub(crate) id: Option<String>,
+}
+
+/// How many events of a thread are kept.
+const KEPT: u64 = 10_000;
+
+/// How often older ones are removed, in events.
+const TRIMMED: u64 = 1_000;
+
+/// How many events are read from the records at once.
+const PAGE: usize = 64;
+
+/// Threads and runs may have the same id, if a client chose it.
+fn key(thread: &str) -> String {
+    format!("thread:{thread}")
+}
+
+impl App {
+    /// The log of a thread. From now on the events of its runs are kept, whoever starts them.
+    pub(crate) async fn thread_log(&self, thread: &str) -> Result<Arc<ThreadLog>, RecordError> {
+        let log = self.live.log(thread);
+        log.load(self.records.last(&key(thread))).await?;
+        Ok(log)
+    }
+
+    /// The log of a thread whose events are kept: one that has some, or a reader.
+    pub(crate) async fn kept_log(&self, thread: &str) -> Result<Option<Arc<ThreadLog>>, RecordError> {
+        let is_kept =
+            self.live.known_log(thread).is_some() || self.records.last(&key(thread)).await?.is_some();
+        Ok(if is_kept { Some(self.thread_log(thread).await?) } else { None })
+    }
+
+    /// Adds events. What a reader has seen is in the records, so that it is there after a kill.
+    pub(crate) async fn log_events(&self, log: &ThreadLog, events: Vec<NewEvent>) -> Result<(), RecordError> {
+        let before = log.last();
+        let now = ids::now() / 1000;
+        let logged = events.into_iter().zip(before + 1..).map(|(event, seq)| numbered(event, seq, now));
+        let logged: Vec<LoggedEvent> = logged.collect();
+        let entries = logged.iter().map(|event| LogEntry { seq: event.seq, text: stored(event) });
+        self.records.append(&key(&log.thread), entries.collect()).await?;
+        log.add(logged);
+        let last = log.last();
+        if last / TRIMMED != before / TRIMMED && last > KEPT {
+            self.records.trim(&key(&log.thread), last - KEPT).await?;
+        }
+        Ok(())
+    }
+
+    /// The events after a number, which becomes that of the last one. Waits until there is one.
+    pub(crate) async fn events_after(
+        &self,
+        log: &ThreadLog,
+        at: &mut u64,
+    ) -> Result<Vec<Arc<LoggedEvent>>, RecordError> {
+        loop {
+            let known = log.last();
+            let events = match log.after(*at).await {
+                Some(events) => events,
+                None => self.stored_events(&log.thread, *at).await?.into_iter().map(Arc::new).collect(),
+            };
+            match events.last() {
+                Some(last) => {
+                    *at = last.seq;
+                    return Ok(events);
+                }
+                // The thread was removed.
+                None => *at = known.max(*at),
+            }
+        }
+    }
+
+    async fn stored_events(&self, thread: &str, after: u64) -> Result<Vec<LoggedEvent>, RecordError> {
+        let entries = self.records.read(&key(thread), Some(after), PAGE).await?;
+        Ok(entries.into_iter().filter_map(read).collect())
+    }
+
+    /// The ids of the events of a run that were made of it, for a run that goes on in another process.
+    pub(crate) async fn told_by(&self, log: &ThreadLog, run: &str) -> Result<Vec<String>, RecordError> {
+        let (mut told, mut at) = (Vec::new(), 0);
+        while at < log.last() {
+            let events = self.stored_events(&log.thread, at).await?;
+            let Some(last) = events.last() else { break };
+            at = last.seq;
+            let ids = events.iter().filter_map(|event| {
+                let event: Value = serde_json::from_str(&event.text).ok()?;
+                event["event_id"].as_str().map(str::to_owned)
+            });
+            told.extend(ids.filter(|id| id.starts_with(&format!("synth:{run}:"))));
+        }
+        Ok(told)
+    }
+
+    pub(crate) async fn forget_events(&self, thread: &str) -> Result<(), RecordError> {
+        self.records.forget(&key(thread)).await?;
+        if let Some(log) = self.live.known_log(thread) {
+            log.clear();
+        }
+        Ok(())
+    }
+}
+
+fn numbered(event: NewEvent, seq: u64, now: i64) -> LoggedEvent {
+    let NewEvent { method, namespace, node, data, id } = event;
+    let channel = match (method, data["name"].as_str()) {
+        ("custom", Some(name)) => format!("custom:{name}"),
+        _ => method.to_owned(),
+    };
+    let mut params = json!({ "namespace": namespace, "timestamp": now, "data": data });
+    if let Some(node) = node {
+        params["node"] = node.into();
+    }
+    let id = id.unwrap_or_else(|| format!("{now}-{seq}"));
+    let event = json!({ "type": "event", "event_id": id, "seq": seq, "method": method, "params": params });
+    LoggedEvent { seq, channel, namespace, text: event.to_string() }
+}
+
+/// An event in the records: a line for the filters of readers, then what they get.
+fn stored(event: &LoggedEvent) -> String {
+    format!("{}\n{}", json!([event.channel, event.namespace]), event.text)
+}
+
+fn read(entry: LogEntry) -> Option<LoggedEvent> {
+    let (about, text) = entry.text.split_once('\n')?;
+    let (channel, namespace) = serde_json::from_str(about).ok()?;
+    Some(LoggedEvent { seq: entry.seq, channel, namespace, text: text.to_owned() })
+}

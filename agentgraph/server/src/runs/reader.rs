@@ -1,0 +1,137 @@
+//! [`EventReader`]: the events of a graph in the form in which both protocols need them: names of the wire,
+//! messages by the ids that clients see, tasks with their results.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::app::rename;
+use crate::ids;
+use crate::messages::{Chunk, Chunks};
+use crate::records::Record;
+
+/// Reads the events of one run.
+pub(super) struct EventReader {
+    /// The ids of models' messages that clients have seen in pieces.
+    pub(super) message_ids: Map<String, Value>,
+    /// The newest values, by namespace.
+    pub(super) values: HashMap<String, Value>,
+    /// Whether tasks are reported.
+    pub(super) has_tasks: bool,
+    known_ids: usize,
+    chunks: Chunks,
+    /// The updates of tasks that have not been reported as ended, and the other way round.
+    updates: HashMap<String, Value>,
+    ended: HashMap<String, Value>,
+}
+
+/// An event that was read.
+pub(super) struct ReadEvent {
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) task: String,
+    pub(super) node: String,
+    /// The event of the engine, with messages by the ids that clients see.
+    pub(super) event: Value,
+    /// The piece of a message.
+    pub(super) chunk: Option<Chunk>,
+    /// A task that has begun, or one of which the end and the update are both known.
+    pub(super) about_task: Option<Value>,
+}
+
+impl EventReader {
+    pub(super) fn new(thread: &Record) -> Self {
+        let message_ids = crate::app::object(&thread.data["message_ids"]);
+        EventReader {
+            known_ids: message_ids.len(),
+            message_ids,
+            values: HashMap::new(),
+            has_tasks: false,
+            chunks: Chunks::default(),
+            updates: HashMap::new(),
+            ended: HashMap::new(),
+        }
+    }
+
+    /// The ids that this run has added.
+    pub(super) fn new_message_ids(&self) -> Map<String, Value> {
+        if self.message_ids.len() == self.known_ids { Map::new() } else { self.message_ids.clone() }
+    }
+
+    pub(super) fn read(&mut self, mut event: Value) -> ReadEvent {
+        let kind = event["type"].as_str().unwrap_or_default().to_owned();
+        let namespace = ids::wire_namespace(event["namespace"].as_str().unwrap_or_default());
+        let task = ids::dashed(event["task"]["id"].as_str().unwrap_or_default());
+        let node = event["node"].as_str().unwrap_or_default().to_owned();
+        let (mut chunk, mut about_task) = (None, None);
+        match &*kind {
+            "values" => {
+                event["values"] = rename(event["values"].take(), &self.message_ids);
+                self.values.insert(namespace.clone(), event["values"].clone());
+            }
+            "update" => {
+                event["update"] = rename(event["update"].take(), &self.message_ids);
+                if self.has_tasks {
+                    self.updates.insert(task.clone(), event["update"].clone());
+                    about_task = self.result(&task);
+                }
+            }
+            "message" => {
+                chunk = self.chunks.take(&task, &event["piece"]);
+                if let Some(Chunk { id, finished: Some(finished), .. }) = &chunk {
+                    self.message_ids.insert(finished.clone(), id.clone().into());
+                }
+            }
+            "task_started" => {
+                let input = self.values.get(&namespace).cloned().unwrap_or_default();
+                about_task = Some(json!({ "id": task, "name": node, "input": input, "triggers": [] }));
+            }
+            "task_ended" => about_task = self.task_ended(&task, &node, &event),
+            _ => {}
+        }
+        ReadEvent { kind, namespace, task, node, event, chunk, about_task }
+    }
+
+    fn task_ended(&mut self, task: &str, node: &str, event: &Value) -> Option<Value> {
+        let ended = json!({
+            "id": task, "name": node, "error": event["error"]["message"], "result": {}, "interrupts": [],
+        });
+        self.ended.insert(task.to_owned(), ended);
+        if event["status"] != "done" {
+            // Such a task has no update that comes later.
+            self.updates.insert(task.to_owned(), Value::Null);
+        }
+        self.result(task)
+    }
+
+    /// The result of a task of which both the end and the update are known.
+    fn result(&mut self, task: &str) -> Option<Value> {
+        if !(self.updates.contains_key(task) && self.ended.contains_key(task)) {
+            return None;
+        }
+        let mut ended = self.ended.remove(task)?;
+        if let Some(update) = self.updates.remove(task).filter(|update| !update.is_null()) {
+            ended["result"] = update;
+        }
+        Some(ended)
+    }
+}
+
+/// The messages in the channels of a state or an update.
+pub(super) fn each_message(channels: &Value, visit: &mut impl FnMut(&Value, &str)) {
+    let is_message = |value: &Value| {
+        matches!(value["type"].as_str(), Some("human" | "ai" | "system" | "tool"))
+            && value.get("content").is_some()
+    };
+    for channel in channels.as_object().into_iter().flat_map(Map::values) {
+        let items = match channel {
+            Value::Array(items) => items.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        for item in items.iter().filter(|item| is_message(item)) {
+            if let Some(id) = item["id"].as_str() {
+                visit(item, id);
+            }
+        }
+    }
+}
