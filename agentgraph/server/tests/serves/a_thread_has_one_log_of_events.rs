@@ -192,6 +192,26 @@ async fn a_model_s_answer_comes_in_parts_of_one_message() {
 }
 
 #[tokio::test]
+async fn calls_of_tools_begin_and_end() {
+    let server = Served::new().await;
+    let input = json!({ "messages": [{ "type": "human", "content": "add" }] });
+    let (_, events) = log_of(&server, "agent", input).await;
+    let tools: Vec<&Value> = events.iter().filter(|event| event.name == "tools").map(data).collect();
+    let named: Vec<&str> = tools.iter().map(|one| one["event"].as_str().unwrap()).collect();
+    assert_eq!(named, ["tool-started", "tool-started", "tool-finished", "tool-error"], "{tools:?}");
+    assert_eq!((&tools[0]["tool_name"], &tools[0]["input"]), (&json!("add"), &json!({ "a": 1, "b": 2 })));
+    assert_eq!(tools[2]["tool_call_id"], tools[0]["tool_call_id"]);
+    assert_eq!(tools[2]["output"]["content"], "3");
+    let calls: Vec<&Value> = events
+        .iter()
+        .filter(|event| event.name == "messages" && data(event)["event"] == "content-block-finish")
+        .map(|event| &data(event)["content"])
+        .collect();
+    assert_eq!(calls[0]["type"], "tool_call");
+    assert_eq!((&calls[0]["id"], &calls[0]["args"]), (&tools[0]["tool_call_id"], &json!({ "a": 1, "b": 2 })));
+}
+
+#[tokio::test]
 async fn runs_that_fail_or_are_cancelled_end_in_the_log() {
     let server = Served::new().await;
     let (_, events) = log_of(&server, "steps", json!({ "fails": "ValueError" })).await;

@@ -1,7 +1,7 @@
 //! LangGraph's own clients, from PyPI and npm, against this server. `.ci/server-clients` installs and names
 //! them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
@@ -34,18 +34,48 @@ async fn a_remote_graph_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the SDK from PyPI: run `.ci/server-clients`"]
+async fn streams_of_threads_are_served_to_python() {
+    plays(&["python3".to_owned()], "events.py").await;
+}
+
+/// Runs a module of this folder beside the packages of another one, where it finds them.
+async fn plays_in(folder: &Path, script: &str) {
+    let server = Served::new().await;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(script);
+    let copy = folder.join(script);
+    std::fs::copy(source, &copy).unwrap();
+    let played = Command::new("node").arg(copy).arg(&server.url).output().await.unwrap();
+    let said = String::from_utf8_lossy(&played.stdout);
+    let failed = String::from_utf8_lossy(&played.stderr);
+    assert!(played.status.success() && said.ends_with("served\n"), "{}: {said}{failed}", folder.display());
+}
+
+fn folders(variable: &str) -> Vec<PathBuf> {
+    let folders = std::env::var(variable).expect("`.ci/server-clients` sets it");
+    folders.split(':').map(PathBuf::from).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the SDKs from npm: run `.ci/server-clients`"]
 async fn the_javascript_sdks_are_served() {
-    let folders = std::env::var("LANGGRAPH_SDKS").expect("`.ci/server-clients` sets it");
-    for folder in folders.split(':') {
-        let server = Served::new().await;
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/play.mjs");
-        // A module finds its packages beside itself.
-        let copy = Path::new(folder).join("play.mjs");
-        std::fs::copy(script, &copy).unwrap();
-        let played = Command::new("node").arg(copy).arg(&server.url).output().await.unwrap();
-        let said = String::from_utf8_lossy(&played.stdout);
-        let failed = String::from_utf8_lossy(&played.stderr);
-        assert!(played.status.success() && said.ends_with("served\n"), "{folder}: {said}{failed}");
+    for folder in folders("LANGGRAPH_SDKS") {
+        plays_in(&folder, "play.mjs").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the SDKs from npm: run `.ci/server-clients`"]
+async fn streams_of_threads_are_served_to_javascript() {
+    for folder in folders("LANGGRAPH_SDKS_WITH_EVENTS") {
+        plays_in(&folder, "events.mjs").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the hook from npm: run `.ci/server-clients`"]
+async fn the_hook_of_react_is_served() {
+    for folder in folders("LANGGRAPH_REACT") {
+        plays_in(&folder, "react.mjs").await;
     }
 }

@@ -109,9 +109,31 @@ pub(crate) fn chat() -> CompiledGraph<Chat> {
     StateGraph::new().node("reply", reply).edge(START, "reply").dep(model).compile().unwrap()
 }
 
+/// Two nodes in a row inside another graph.
+fn inside() -> CompiledGraph<Steps> {
+    StateGraph::new().node("child", steps()).edge(START, "child").compile().unwrap()
+}
+
+/// The sum of two numbers.
+#[tool]
+async fn add(a: i64, b: i64) -> String {
+    (a + b).to_string()
+}
+
+/// An agent that uses a tool, once with numbers and once without.
+fn agent() -> CompiledGraph<AgentState> {
+    let model = ScriptedModel::from_fn(|request| match request.messages.len() {
+        1 => Reply::tool_call("add", json!({ "a": 1, "b": 2 })).and_tool_call("add", json!({ "a": "x" })),
+        _ => Reply::text("it is 3"),
+    });
+    Agent::new(model).tool(add()).compile().unwrap().into_graph()
+}
+
 pub(crate) fn all_graphs(server: Server) -> Server {
     server
         .graph("steps", steps())
+        .graph("inside", inside())
+        .graph_without_schema("agent", agent())
         .graph("ask", asking())
         .graph("nested", nested())
         .graph("endless", endless())

@@ -1,0 +1,127 @@
+// `useStream` of @langchain/react in a page without a browser, against a server at argv[2].
+import assert from "node:assert/strict";
+import { Window } from "happy-dom";
+
+const url = process.argv[2];
+const { fetch } = globalThis;
+const page = new Window({ url });
+Object.assign(globalThis, { window: page, document: page.document, fetch });
+Object.defineProperty(globalThis, "navigator", { value: page.navigator, configurable: true });
+const { createElement, useEffect } = await import("react");
+const { createRoot } = await import("react-dom/client");
+const { useStream } = await import("@langchain/react");
+
+// Renders the hook, and lets the test wait for what it shows.
+function page_of(options) {
+  const waiting = new Set();
+  const shown = { stream: undefined };
+  const root = createRoot(document.body.appendChild(document.createElement("div")));
+  const Page = () => {
+    const stream = useStream({ apiUrl: url, ...options });
+    useEffect(() => {
+      shown.stream = stream;
+      for (const check of [...waiting]) check();
+    });
+    return null;
+  };
+  root.render(createElement(Page));
+  return {
+    get stream() {
+      return shown.stream;
+    },
+    until(what, holds) {
+      return new Promise((resolve, reject) => {
+        const late = setTimeout(() => {
+          const { values, messages, interrupts, isLoading, error } = shown.stream ?? {};
+          reject(new Error(`${what}: ${JSON.stringify({ values, messages, interrupts, isLoading, error: String(error) })}`));
+        }, 30_000);
+        const check = () => {
+          if (!shown.stream || !holds(shown.stream)) return;
+          waiting.delete(check);
+          clearTimeout(late);
+          resolve();
+        };
+        waiting.add(check);
+        check();
+      });
+    },
+    close: () => root.unmount(),
+  };
+}
+
+const texts = (stream) => stream.messages.map((message) => message.text);
+
+let threadId;
+const chat = page_of({ assistantId: "chat", onThreadId: (id) => (threadId = id) });
+await chat.until("is there", () => true);
+await chat.stream.submit({ messages: [{ type: "human", content: "hello" }] });
+await chat.until("an answer", (stream) => !stream.isLoading && texts(stream).length === 2);
+assert.deepEqual(texts(chat.stream), ["hello", "you said hello"]);
+await chat.stream.submit({ messages: [{ type: "human", content: "again" }] });
+await chat.until("a second answer", (stream) => !stream.isLoading && texts(stream).length === 4);
+assert.deepEqual(texts(chat.stream).slice(2), ["again", "you said again"]);
+chat.close();
+
+// The page is opened again on the thread.
+const reopened = page_of({ assistantId: "chat", threadId });
+await reopened.until("the history", (stream) => !stream.isThreadLoading && texts(stream).length === 4);
+await reopened.stream.submit({ messages: [{ type: "human", content: "third" }] });
+await reopened.until("a third answer", (stream) => !stream.isLoading && texts(stream).length === 6);
+assert.equal(texts(reopened.stream)[5], "you said third");
+reopened.close();
+
+const ask = page_of({ assistantId: "ask" });
+await ask.until("is there", () => true);
+await ask.stream.submit({});
+await ask.until("a question", (stream) => !stream.isLoading && stream.interrupts.length === 1);
+assert.deepEqual(ask.stream.interrupt.value, { question: "go on?" });
+const asking = ask.stream.threadId;
+ask.close();
+
+// Another page answers.
+const answering = page_of({ assistantId: "ask", threadId: asking });
+await answering.until("the question", (stream) => !stream.isThreadLoading && stream.interrupts.length === 1);
+await answering.stream.respond("yes", { interruptId: answering.stream.interrupt.id });
+await answering.until("the end", (stream) => stream.values.done === true && stream.interrupts.length === 0);
+assert.deepEqual(answering.stream.values.answers, ["yes"]);
+answering.close();
+
+const nested = page_of({ assistantId: "nested" });
+await nested.until("is there", () => true);
+await nested.stream.submit({});
+await nested.until("a question inside", (stream) => stream.interrupts.length === 1);
+assert.equal(nested.stream.subgraphsByNode.get("child").length, 1);
+await nested.stream.respond("yes", { interruptId: nested.stream.interrupt.id });
+await nested.until("the end", (stream) => stream.values.done === true);
+nested.close();
+
+const agent = page_of({ assistantId: "agent" });
+await agent.until("is there", () => true);
+await agent.stream.submit({ messages: [{ type: "human", content: "add" }] });
+await agent.until("the answer", (stream) => !stream.isLoading && texts(stream).at(-1) === "it is 3");
+assert.deepEqual(agent.stream.messages.map((message) => message.type), ["human", "ai", "tool", "tool", "ai"]);
+assert.deepEqual(agent.stream.toolCalls.map((call) => call.name), ["add", "add"]);
+agent.close();
+
+let created;
+const hasCreated = new Promise((resolve) => (created = resolve));
+const slow = page_of({ assistantId: "steps", onCreated: created });
+await slow.until("is there", () => true);
+const submitted = slow.stream.submit({ text: "a", wait_ms: 3600000 });
+const { runId } = await hasCreated;
+const { client, threadId: busy } = slow.stream;
+await slow.stream.stop();
+await submitted;
+while ((await client.runs.get(busy, runId)).status !== "interrupted");
+await slow.until("the stop", (stream) => !stream.isLoading);
+slow.close();
+
+const failing = page_of({ assistantId: "steps" });
+await failing.until("is there", () => true);
+await failing.stream.submit({ text: "a", fails: "ValueError" });
+await failing.until("the failure", (stream) => stream.error !== undefined);
+assert.match(String(failing.stream.error), /boom!/);
+failing.close();
+
+console.log("served");
+process.exit(0);
