@@ -6,6 +6,7 @@ mod commands;
 mod events;
 mod pages;
 mod runs;
+mod socket;
 mod sse;
 mod states;
 mod threads;

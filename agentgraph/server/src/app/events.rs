@@ -72,20 +72,29 @@ impl App {
         at: &mut u64,
     ) -> Result<Vec<Arc<LoggedEvent>>, RecordError> {
         loop {
-            let known = log.last();
-            let events = match log.after(*at).await {
-                Some(events) => events,
-                None => self.stored_events(&log.thread, *at).await?.into_iter().map(Arc::new).collect(),
-            };
-            match events.last() {
-                Some(last) => {
-                    *at = last.seq;
-                    return Ok(events);
-                }
-                // The thread was removed.
-                None => *at = known.max(*at),
+            log.until_after(*at).await;
+            let events = self.known_events(log, at).await?;
+            if !events.is_empty() {
+                return Ok(events);
             }
         }
+    }
+
+    /// Some of the events after a number that are there. The number becomes that of the last one.
+    pub(crate) async fn known_events(
+        &self,
+        log: &ThreadLog,
+        at: &mut u64,
+    ) -> Result<Vec<Arc<LoggedEvent>>, RecordError> {
+        let known = log.last();
+        let events = match log.after(*at) {
+            _ if known <= *at => Vec::new(),
+            Some(events) => events,
+            None => self.stored_events(&log.thread, *at).await?.into_iter().map(Arc::new).collect(),
+        };
+        // There are none if the thread was removed.
+        *at = events.last().map_or(known.max(*at), |last| last.seq);
+        Ok(events)
     }
 
     async fn stored_events(&self, thread: &str, after: u64) -> Result<Vec<LoggedEvent>, RecordError> {

@@ -88,13 +88,16 @@ impl ThreadLog {
         *lock(&self.recent) = Recent::default();
     }
 
-    /// The events after a number; waits until there is one. `None` if not all of them are here.
-    pub(crate) async fn after(&self, seq: u64) -> Option<Vec<Arc<LoggedEvent>>> {
+    /// Waits for an event after a number.
+    pub(crate) async fn until_after(&self, seq: u64) {
         // The sender lives as long as `self`, so that waiting cannot fail.
         let _ = self.last.subscribe().wait_for(|last| *last > seq).await;
+    }
+
+    /// The events after a number. `None` if not all of them are here.
+    pub(crate) fn after(&self, seq: u64) -> Option<Vec<Arc<LoggedEvent>>> {
         let recent = lock(&self.recent);
-        let first = recent.events.front()?.seq;
-        if first > seq.saturating_add(1) {
+        if recent.events.front()?.seq > seq.saturating_add(1) {
             return None;
         }
         Some(recent.events.iter().filter(|event| event.seq > seq).cloned().collect())

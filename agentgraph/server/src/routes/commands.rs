@@ -85,7 +85,7 @@ impl Command {
     }
 
     /// Carries the command out.
-    async fn answer(&self, app: &Arc<App>, thread: &str) -> Value {
+    pub(super) async fn answer(&self, app: &Arc<App>, thread: &str) -> Value {
         let result = match self.applied_through(app, thread).await {
             Ok(seq) => self.result(app, thread).await.map(|result| (result, seq)),
             Err(failure) => Err(failure),

@@ -7,21 +7,21 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::routing::post;
 use futures_util::stream;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::body::Parsed;
+use super::socket::socket;
 use super::sse::{HEARTBEAT, response};
-use super::{Reply, Shared};
+use super::{Reply, Shared, both};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::ids;
 use crate::live::{LoggedEvent, ThreadLog};
 
 pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new().route("/threads/{id}/stream/events", post(events))
+    Router::new().route("/threads/{id}/stream/events", both(socket, events))
 }
 
 async fn events(State(app): Shared, Path(id): Path<String>, Parsed(body): Parsed) -> Reply {

@@ -9,7 +9,7 @@ const collect = async (items) => {
   return all;
 };
 
-for (const transport of process.argv[3] ? process.argv[3].split(",") : ["sse"]) {
+for (const transport of ["sse", "websocket"]) {
   const open = (assistantId, threadId) => client.threads.stream(threadId, { assistantId, transport });
 
   const steps = open("steps");

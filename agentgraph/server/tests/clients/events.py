@@ -28,28 +28,27 @@ def sync():
 
 async def calls(transport):
     client = get_client(url=URL)
-    kind = {"transport": transport} if transport else {}
-    async with client.threads.stream(assistant_id="chat", **kind) as thread:
+    async with client.threads.stream(assistant_id="chat", transport=transport) as thread:
         await thread.run.start(input=HELLO)
         # A message gets its parts while the iterator of messages goes on.
         said = [await message.text for message in [message async for message in thread.messages]]
         assert said == ["you said hello"], said
         values = await thread.output
         assert values["messages"][1]["content"] == "you said hello", values
-    async with client.threads.stream(assistant_id="steps", **kind) as thread:
+    async with client.threads.stream(assistant_id="steps", transport=transport) as thread:
         await thread.run.start(input={"text": "a"})
         items = [item async for item in thread.interleave_projections(["values", "updates", "tasks", "checkpoints"])]
         assert [name for name, _ in items].count("updates") == 2, items
         assert [data["node"] for name, data in items if name == "updates"] == ["first", "second"]
         assert [data["source"] for name, data in items if name == "checkpoints"] == ["input", "loop", "loop"]
-    async with client.threads.stream(assistant_id="steps", **kind) as thread:
+    async with client.threads.stream(assistant_id="steps", transport=transport) as thread:
         await thread.run.start(input={"text": "a", "fails": "ValueError"})
         try:
             await thread.output
             raise AssertionError("the failure was not raised")
         except RuntimeError as error:
             assert "boom!" in str(error), error
-    async with client.threads.stream(assistant_id="ask", **kind) as thread:
+    async with client.threads.stream(assistant_id="ask", transport=transport) as thread:
         await thread.run.start(input={})
         async for _ in thread.values:
             pass
@@ -60,7 +59,7 @@ async def calls(transport):
         assert (await thread.output)["answers"] == ["yes"]
         again = thread.thread_id
     # Another reader of the same thread gets all of it.
-    async with client.threads.stream(again, assistant_id="ask", **kind) as thread:
+    async with client.threads.stream(again, assistant_id="ask", transport=transport) as thread:
         assert (await thread.output)["done"]
         methods = []
         async for event in thread.events:
@@ -68,16 +67,16 @@ async def calls(transport):
             if event.get("method") == "lifecycle" and event["params"]["data"]["event"] == "completed":
                 break
         assert methods.count("input.requested") == 1 and methods.count("input.answered") == 1, methods
-    async with client.threads.stream(assistant_id="inside", **kind) as thread:
+    async with client.threads.stream(assistant_id="inside", transport=transport) as thread:
         await thread.run.start(input={"text": "a"})
         children = [(child.graph_name, child.status) async for child in thread.subgraphs]
         assert children == [("child", "started")], children
-    async with client.threads.stream(assistant_id="agent", **kind) as thread:
+    async with client.threads.stream(assistant_id="agent", transport=transport) as thread:
         await thread.run.start(input={"messages": [{"type": "human", "content": "add"}]})
         calls = [call async for call in thread.tool_calls]
         assert [call.name for call in calls] == ["add", "add"], calls
         assert (await calls[0].output)["content"] == "3"
-    async with client.threads.stream(assistant_id="nested", **kind) as thread:
+    async with client.threads.stream(assistant_id="nested", transport=transport) as thread:
         await thread.run.start(input={})
         while not thread.interrupted:
             await asyncio.sleep(0.01)
@@ -87,6 +86,6 @@ async def calls(transport):
 
 
 sync()
-for transport in sys.argv[2:] or [None]:
+for transport in ("sse", "websocket"):
     asyncio.run(asyncio.wait_for(calls(transport), 60))
 print("served")

@@ -45,7 +45,9 @@ async fn plays_in(folder: &Path, script: &str) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(script);
     let copy = folder.join(script);
     std::fs::copy(source, &copy).unwrap();
-    let played = Command::new("node").arg(copy).arg(&server.url).output().await.unwrap();
+    // Node.js 20 has a WebSocket, but hides it.
+    let node = ["--experimental-websocket"];
+    let played = Command::new("node").args(node).arg(copy).arg(&server.url).output().await.unwrap();
     let said = String::from_utf8_lossy(&played.stdout);
     let failed = String::from_utf8_lossy(&played.stderr);
     assert!(played.status.success() && said.ends_with("served\n"), "{}: {said}{failed}", folder.display());

@@ -7,6 +7,7 @@ mod clients_of_langgraph_work_unmodified;
 mod commands_are_answered_as_the_protocol_says;
 mod common;
 mod errors_have_a_detail_and_the_right_status;
+mod events_and_commands_share_a_websocket;
 mod hostile_requests_are_refused;
 mod messages_have_langchains_shape;
 mod pages_of_other_sites_are_kept_out;

@@ -1,0 +1,121 @@
+//! The second protocol on a WebSocket: commands, subscriptions, and events on one connection.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::common::{ALL_CHANNELS, Served};
+
+struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Socket {
+    async fn of(server: &Served, thread: &str) -> Self {
+        let url = format!("{}/threads/{thread}/stream/events", server.url.replace("http", "ws"));
+        Socket(connect_async(url).await.unwrap().0)
+    }
+
+    /// Sends a frame, and reads up to the answer.
+    async fn say(&mut self, frame: &str) -> (Vec<Value>, Value) {
+        self.0.send(Message::text(frame)).await.unwrap();
+        let mut events = Vec::new();
+        loop {
+            let next = self.next().await;
+            if next["type"] != "event" {
+                return (events, next);
+            }
+            events.push(next);
+        }
+    }
+
+    async fn command(&mut self, id: u64, method: &str, params: Value) -> (Vec<Value>, Value) {
+        let command = json!({ "id": id, "method": method, "params": params });
+        let (events, answer) = self.say(&command.to_string()).await;
+        assert_eq!(answer["id"], id, "{answer}");
+        (events, answer)
+    }
+
+    async fn next(&mut self) -> Value {
+        loop {
+            if let Message::Text(text) = self.0.next().await.unwrap().unwrap() {
+                return serde_json::from_str(&text).unwrap();
+            }
+        }
+    }
+
+    async fn until_end(&mut self, mut events: Vec<Value>) -> Vec<Value> {
+        let is_end = |event: &Value| event["params"]["data"]["event"] == "completed";
+        while !events.last().is_some_and(is_end) {
+            events.push(self.next().await);
+        }
+        events
+    }
+}
+
+#[tokio::test]
+async fn a_connection_carries_commands_and_the_events_of_its_subscriptions() {
+    let server = Served::new().await;
+    let thread = uuid::Uuid::now_v7().to_string();
+    let mut socket = Socket::of(&server, &thread).await;
+    let (events, answer) =
+        socket.command(1, "subscription.subscribe", json!({ "channels": ALL_CHANNELS })).await;
+    assert_eq!((events.len(), &answer["result"]["replayed_events"]), (0, &json!(0)));
+    let first = answer["result"]["subscription_id"].clone();
+    let params = json!({ "assistant_id": "steps", "input": { "text": "a" } });
+    let (events, answer) = socket.command(2, "run.start", params.clone()).await;
+    assert!(answer["result"]["run_id"].is_string(), "{answer}");
+    let events = socket.until_end(events).await;
+    let seqs: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..=15).collect::<Vec<u64>>());
+
+    let values = json!({ "channels": ["values", "lifecycle"] });
+    let (replayed, answer) = socket.command(3, "subscription.subscribe", values).await;
+    assert_eq!(replayed.len(), 5, "three values and two of the lifecycle");
+    assert_eq!(answer["result"]["replayed_events"], 5);
+    assert_eq!(answer["meta"]["applied_through_seq"], 15);
+    let (_, answer) =
+        socket.command(4, "subscription.unsubscribe", json!({ "subscription_id": first })).await;
+    assert_eq!(answer["type"], "success");
+    let (events, _) = socket.command(5, "run.start", params).await;
+    let methods: Vec<Value> =
+        socket.until_end(events).await.iter().map(|event| event["method"].clone()).collect();
+    assert_eq!(methods, ["lifecycle", "values", "values", "values", "lifecycle"]);
+}
+
+#[tokio::test]
+async fn frames_that_are_no_commands_are_answered_and_the_connection_stays() {
+    let server = Served::new().await;
+    let mut socket = Socket::of(&server, &uuid::Uuid::now_v7().to_string()).await;
+    for frame in
+        ["", "{", "[]", "5", "{}", r#"{"channels":["values"]}"#, r#"{"id":"x","method":"run.start"}"#]
+    {
+        let (_, answer) = socket.say(frame).await;
+        assert_eq!(
+            (&answer["type"], &answer["error"]),
+            (&json!("error"), &json!("invalid_argument")),
+            "{frame}"
+        );
+    }
+    let cases = [
+        ("subscription.subscribe", json!({ "channels": ["none"] }), "invalid_argument"),
+        ("subscription.unsubscribe", json!({ "subscription_id": 5 }), "no_such_subscription"),
+        ("none", json!({}), "unknown_command"),
+        ("run.start", json!({}), "invalid_argument"),
+    ];
+    for (id, (method, params, code)) in (1..).zip(cases) {
+        assert_eq!(socket.command(id, method, params).await.1["error"], code, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_cannot_be_served_ends_with_the_status_in_its_code() {
+    let server = Served::new().await;
+    let mut socket = Socket::of(&server, "no-uuid").await;
+    let Some(Ok(Message::Close(Some(close)))) = socket.0.next().await else { panic!("no close") };
+    assert_eq!(u16::from(close.code), 4422);
+    let mut socket = Socket::of(&server, &uuid::Uuid::now_v7().to_string()).await;
+    server.drain().await;
+    let Some(Ok(Message::Close(Some(close)))) = socket.0.next().await else { panic!("no close") };
+    assert_eq!(u16::from(close.code), 1001);
+}
