@@ -60,7 +60,7 @@ impl App {
         log.add(logged);
         let last = log.last();
         if last / TRIMMED != before / TRIMMED && last > KEPT {
-            self.records.trim(&key(&log.thread), last - KEPT).await?;
+            self.records.trim(&key(&log.thread), last - KEPT + 1).await?;
         }
         Ok(())
     }

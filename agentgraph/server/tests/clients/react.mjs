@@ -51,6 +51,12 @@ function page_of(options) {
 
 const texts = (stream) => stream.messages.map((message) => message.text);
 
+const talking = page_of({ assistantId: "chat", transport: "websocket" });
+await talking.until("is there", () => true);
+await talking.stream.submit({ messages: [{ type: "human", content: "hello" }] });
+await talking.until("an answer", (stream) => !stream.isLoading && texts(stream).length === 2);
+talking.close();
+
 let threadId;
 const chat = page_of({ assistantId: "chat", onThreadId: (id) => (threadId = id) });
 await chat.until("is there", () => true);

@@ -102,6 +102,10 @@ async fn a_checkpoint_comes_before_its_values_and_names_its_parent() {
     let sources: Vec<&str> = checkpoints.iter().map(|one| one["source"].as_str().unwrap()).collect();
     assert_eq!(sources, ["input", "loop", "loop"]);
     let state = server.get(&format!("/threads/{thread}/state")).await;
+    // Clients leave out what is older than the state that they have read.
+    let created: jiff::Timestamp = state["created_at"].as_str().unwrap().parse().unwrap();
+    let last = events.iter().rfind(|event| event.name == "values").unwrap();
+    assert!(last.data["params"]["timestamp"].as_i64().unwrap() >= created.as_millisecond(), "{state}");
     assert_eq!(checkpoints[2]["id"], state["checkpoint"]["checkpoint_id"]);
     assert_eq!(checkpoints[2]["parent_id"], checkpoints[1]["id"]);
     assert_eq!(checkpoints[2]["step"], state["metadata"]["step"]);
@@ -265,6 +269,13 @@ async fn runs_of_the_first_protocol_are_in_the_log_of_a_thread_that_is_followed(
     );
     let events = followed.until(is_end).await;
     assert_eq!(events.len(), 15);
+    let body = json!({ "assistant_id": "inside", "input": { "text": "a" }, "stream_mode": "updates" });
+    let other = server.thread().await;
+    let mut followed = server.follow(&other, json!({ "channels": ["updates"] })).await;
+    let v1 = server.stream(&format!("/threads/{other}/runs/stream"), &body).await;
+    assert_eq!(crate::common::names(&v1), ["metadata", "updates", "end"], "and nothing of subgraphs");
+    let events = followed.until(|event| event.data["params"]["namespace"] == json!([])).await;
+    assert_eq!(events.len(), 3, "which the log has");
 
     // A reader that comes while a run is under way sees that it runs, and its end.
     let thread = server.thread().await;
@@ -307,19 +318,18 @@ async fn a_strict_answer_to_no_question_tells_what_waits() {
 }
 
 #[tokio::test]
-async fn a_log_is_read_from_the_store_once_it_is_no_longer_in_memory() {
+async fn a_long_log_is_read_from_the_store_and_loses_its_first_events() {
     let server = Served::new().await;
     let thread = uuid::Uuid::now_v7().to_string();
-    // Each superstep has values of 64 KiB: 30 of them are more than is kept in memory.
-    let params = json!({
-        "assistant_id": "endless", "input": { "text": "x".repeat(64 * 1024) }, "config": { "recursion_limit": 30 },
-    });
     let mut followed = server.follow(&thread, json!({ "channels": ["lifecycle"] })).await;
-    server.command(&thread, "run.start", params).await;
-    followed.until(is_end).await;
-    let events = server.follow(&thread, json!({ "channels": ALL_CHANNELS })).await.until(is_end).await;
-    assert_eq!(seqs(&events), (1..=events.len() as u64).collect::<Vec<u64>>());
-    assert!(events.iter().filter(|event| event.name == "values").count() > 30);
+    for (count, first) in [(9_000, 1), (3_000, 2_001)] {
+        server.start(&thread, "talking", json!({ "wait_ms": count })).await;
+        let end = followed.until(is_end).await.pop().unwrap();
+        let last = seqs(&[end])[0];
+        let is_last = |event: &Event| event.data["seq"] == last;
+        let events = server.follow(&thread, json!({ "channels": ALL_CHANNELS })).await.until(is_last).await;
+        assert!(seqs(&events).into_iter().eq(first..=last), "from {:?} to {last}", events[0].data["seq"]);
+    }
 }
 
 #[tokio::test]

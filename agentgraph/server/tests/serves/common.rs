@@ -114,6 +114,17 @@ fn inside() -> CompiledGraph<Steps> {
     StateGraph::new().node("child", steps()).edge(START, "child").compile().unwrap()
 }
 
+async fn talk(ctx: Ctx, steps: Snapshot<Steps>) {
+    for word in 0..steps.wait_ms {
+        ctx.emit(word).await;
+    }
+}
+
+/// A node that emits as many numbers as it is told.
+fn talking() -> CompiledGraph<Steps> {
+    StateGraph::new().node("talk", talk).edge(START, "talk").compile().unwrap()
+}
+
 /// The sum of two numbers.
 #[tool]
 async fn add(a: i64, b: i64) -> String {
@@ -133,6 +144,7 @@ pub(crate) fn all_graphs(server: Server) -> Server {
     server
         .graph("steps", steps())
         .graph("inside", inside())
+        .graph("talking", talking())
         .graph_without_schema("agent", agent())
         .graph("ask", asking())
         .graph("nested", nested())
