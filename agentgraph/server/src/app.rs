@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentgraph::Store;
 use serde_json::{Map, Value};
 
 use crate::error::{ApiError, RecordError};
@@ -42,6 +43,8 @@ pub(crate) struct Settings {
 pub(crate) struct App {
     pub(crate) graphs: BTreeMap<String, Arc<dyn ServedGraph>>,
     pub(crate) records: Arc<dyn Records>,
+    /// What graphs and clients remember beyond threads.
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) live: Live,
     pub(crate) settings: Settings,
 }

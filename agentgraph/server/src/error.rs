@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use agentgraph::Code;
+use agentgraph::checkpoint::{StoreCode, StoreError};
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -162,6 +163,23 @@ impl From<agentgraph::Error> for ApiError {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         ApiError::new(status, Failed::of(&error).message)
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let status = match error.code() {
+            StoreCode::ItemName | StoreCode::ItemValue | StoreCode::ItemQuery => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            StoreCode::ItemConflict => StatusCode::CONFLICT,
+            _ => {
+                // What a store says may name files, hosts and users.
+                tracing::error!(%error, "the store of items failed");
+                return ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "the store of items failed");
+            }
+        };
+        ApiError::new(status, error.message())
     }
 }
 

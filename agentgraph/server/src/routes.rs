@@ -9,6 +9,7 @@ mod runs;
 mod socket;
 mod sse;
 mod states;
+mod store;
 mod threads;
 
 use std::collections::HashSet;
@@ -46,7 +47,8 @@ pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>, pages: Arc<Pages>) 
         .merge(states::routes())
         .merge(runs::routes())
         .merge(commands::routes())
-        .merge(events::routes());
+        .merge(events::routes())
+        .merge(store::routes());
     let routes = match keys {
         Some(keys) => routes.layer(middleware::from_fn_with_state(keys, check_key)),
         None => routes,

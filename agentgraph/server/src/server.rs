@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::state::StoredState;
-use agentgraph::{CompiledGraph, Error, MemorySaver, SqliteSaver};
+use agentgraph::store::{MemoryStore, SqliteStore};
+use agentgraph::{CompiledGraph, Error, MemorySaver, SqliteSaver, Store};
 use axum::Router;
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -44,6 +45,7 @@ use crate::routes::{Keys, Pages, digest, router};
 pub struct Server {
     graphs: Vec<(String, Attach)>,
     keep: Keep,
+    store: Option<Arc<dyn Store>>,
     keys: Keys,
     lets_in_anyone: bool,
     origins: Vec<String>,
@@ -65,7 +67,7 @@ enum Saver {
 }
 
 /// A graph that waits for its checkpointer.
-type Attach = Box<dyn FnOnce(Saver) -> Result<Arc<dyn ServedGraph>, Error> + Send>;
+type Attach = Box<dyn FnOnce(Saver, Arc<dyn Store>) -> Result<Arc<dyn ServedGraph>, Error> + Send>;
 
 impl Default for Server {
     fn default() -> Self {
@@ -79,6 +81,7 @@ impl Server {
         Server {
             graphs: Vec::new(),
             keep: Keep::Sqlite("agentgraph.db".into()),
+            store: None,
             keys: Keys::new(),
             lets_in_anyone: false,
             origins: Vec::new(),
@@ -115,7 +118,8 @@ impl Server {
         graph: CompiledGraph<S>,
         schema: Option<Value>,
     ) -> Self {
-        let attach = move |saver: Saver| {
+        let attach = move |saver: Saver, store: Arc<dyn Store>| {
+            let graph = if graph.keeps_items() { graph } else { graph.store(store) };
             let graph = match saver {
                 _ if graph.keeps_threads() => graph,
                 Saver::Memory(saver) => graph.try_checkpointer(saver)?,
@@ -143,6 +147,14 @@ impl Server {
     /// Keeps threads and runs in a store of one's own. Graphs without a checkpointer keep theirs in memory.
     pub fn records(mut self, records: impl Records) -> Self {
         self.keep = Keep::Own(Arc::new(records));
+        self
+    }
+
+    /// Keeps what graphs and clients remember beyond threads in this store. Unless it is set, a server in
+    /// memory keeps it there, and one with a file in another file beside it: `agentgraph.items.db`. A graph
+    /// that has a store keeps it, and clients do not see that one.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.store = Some(Arc::new(store));
         self
     }
 
@@ -197,6 +209,11 @@ impl Server {
     /// If a store cannot be opened, or a graph cannot be served.
     pub async fn start(self) -> Result<RunningServer, ServerError> {
         let memory = || Saver::Memory(MemorySaver::new());
+        let store = match (self.store, &self.keep) {
+            (Some(store), _) => store,
+            (None, Keep::Sqlite(path)) => items_beside(path).await?,
+            (None, _) => Arc::new(MemoryStore::new()),
+        };
         let (records, saver): (Arc<dyn Records>, Saver) = match self.keep {
             Keep::Memory => (Arc::new(MemoryRecords::default()), memory()),
             Keep::Own(records) => (records, memory()),
@@ -208,13 +225,13 @@ impl Server {
         };
         let mut graphs = BTreeMap::new();
         for (name, attach) in self.graphs {
-            let served = attach(saver.clone());
+            let served = attach(saver.clone(), Arc::clone(&store));
             let served = served.map_err(|source| ServerError::Graph { name: name.clone(), source })?;
             if graphs.insert(name.clone(), served).is_some() {
                 return Err(ServerError::SameName(name));
             }
         }
-        let app = Arc::new(App { graphs, records, live: Live::new(), settings: self.settings });
+        let app = Arc::new(App { graphs, records, store, live: Live::new(), settings: self.settings });
         app.add_system_assistants().await?;
         app.recover().await?;
         let keys = (!self.keys.is_empty()).then(|| Arc::new(self.keys));
@@ -321,6 +338,14 @@ impl RunningServer {
     pub async fn drain(&self) {
         self.app.drain(self.drain_limit).await;
     }
+}
+
+/// The items of a server with a file, in a file of their own.
+async fn items_beside(path: &Path) -> Result<Arc<dyn Store>, ServerError> {
+    let is_memory = path.as_os_str() == ":memory:";
+    let path = if is_memory { path.to_owned() } else { path.with_extension("items.db") };
+    let store = SqliteStore::open(path).await;
+    Ok(Arc::new(store.map_err(|error| ServerError::Records(crate::RecordError::new(error)))?))
 }
 
 /// Ends when the process is asked to end. Where signals cannot be heard, never.

@@ -269,6 +269,26 @@ impl<S: State> CompiledGraph<S> {
         self.any.persistence.is_some()
     }
 
+    /// Whether the graph has a long-term store.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// use agentgraph::store::MemoryStore;
+    ///
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Chat {}
+    /// # async fn greet() -> ChatUpdate { Chat::update() }
+    /// # fn main() -> Result<()> {
+    /// let graph = StateGraph::<Chat>::new().node("greet", greet).edge(START, "greet").compile()?;
+    /// assert!(!graph.keeps_items());
+    /// assert!(graph.store(MemoryStore::new()).keeps_items());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keeps_items(&self) -> bool {
+        self.any.shared.store.is_some()
+    }
+
     /// The channels of the graph's state, if they are known only at run time; `()` for a derived state.
     pub fn schema(&self) -> &S::Schema {
         self.any.core.schema.typed::<S>()

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 
-use super::body::{Body, Fields};
+use super::body::{Body, Fields, list as texts, text};
 use super::sse::{Reading, StopOnDrop, run_stream, stored_stream};
 use super::{Reply, Shared, both, no_content};
 use crate::app::{App, named_back, run_json};
@@ -28,6 +28,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/threads/{id}/runs/{run}/stream", get(join_stream))
         .route("/threads/{id}/runs/{run}/cancel", post(cancel))
         .route("/runs", post(create_alone))
+        .route("/runs/cancel", post(cancel_many))
         .route("/runs/wait", post(wait_alone))
         .route("/runs/stream", post(stream_alone))
         .route("/runs/{run}/stream", get(join_stream_alone))
@@ -239,13 +240,53 @@ async fn followed(app: &Arc<App>, run: &Record, headers: &HeaderMap, fields: &Fi
     Ok(stored_stream(app.stored_frames(&run.id, after).await?, reading))
 }
 
+fn action_of(fields: &Fields) -> Result<StopAction, ApiError> {
+    match fields.get("action") {
+        None | Some("interrupt") => Ok(StopAction::Interrupt),
+        Some("rollback") => Ok(StopAction::RollBack),
+        Some(_) => Err(ApiError::invalid("action must be interrupt or rollback")),
+    }
+}
+
+/// Cancels runs of a thread by their ids, or all with a status.
+async fn cancel_many(State(app): Shared, fields: Fields, Body(body): Body) -> Reply {
+    let action = action_of(&fields)?;
+    let mut runs = Vec::new();
+    match (text(&body, "status")?.as_deref(), text(&body, "thread_id")?, texts(&body, "run_ids")?) {
+        (Some(status @ ("pending" | "running" | "all")), None, None) => {
+            for known in
+                ["pending", "running"].into_iter().filter(|known| status == "all" || status == *known)
+            {
+                let query = Query { status: Some(known.to_owned()), ..Query::all(Kind::Run) };
+                runs.extend(app.records.page(&query).await?);
+            }
+        }
+        (None, Some(thread), Some(ids)) => {
+            let thread = crate::ids::parse_uuid("thread_id", &thread)?;
+            for id in ids {
+                let id = crate::ids::parse_uuid("run_id", &id)?;
+                let found = app.records.get(Kind::Run, &id).await?;
+                runs.extend(found.filter(|run| run.parent == thread));
+            }
+        }
+        _ => {
+            let detail = "either status is pending, running or all, or thread_id and run_ids name runs";
+            return Err(ApiError::invalid(detail));
+        }
+    }
+    let mut cancelled = false;
+    for run in &runs {
+        cancelled |= app.cancel(run, action, false).await;
+    }
+    if !cancelled {
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "No runs found to cancel."));
+    }
+    Ok(no_content())
+}
+
 async fn cancel(State(app): Shared, Path((id, run)): Path<(String, String)>, fields: Fields) -> Reply {
     let run = app.run(&id, &run).await?;
-    let action = match fields.get("action") {
-        None | Some("interrupt") => StopAction::Interrupt,
-        Some("rollback") => StopAction::RollBack,
-        Some(_) => return Err(ApiError::invalid("action must be interrupt or rollback")),
-    };
+    let action = action_of(&fields)?;
     let wait = fields.flag("wait");
     if !app.cancel(&run, action, wait).await {
         let detail = format!("Run {} is neither pending nor running", run.id);

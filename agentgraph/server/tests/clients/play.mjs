@@ -49,4 +49,10 @@ await assert.rejects(client.runs.create(busy, "steps", { input: {}, multitaskStr
 await client.runs.cancel(busy, slow.run_id, true);
 assert.equal((await client.runs.get(busy, slow.run_id)).status, "interrupted");
 await assert.rejects(client.runs.wait(busy, "steps", { input: { wait_ms: 0, fails: "ValueError" } }), /boom!/);
+await client.store.putItem(["users", "ada"], "city", { name: "Rome" });
+assert.deepEqual((await client.store.getItem(["users", "ada"], "city")).value, { name: "Rome" });
+assert.equal((await client.store.searchItems(["users"])).items.length, 1);
+assert.deepEqual((await client.store.listNamespaces({ prefix: ["users"] })).namespaces, [["users", "ada"]]);
+await client.store.deleteItem(["users", "ada"], "city");
+assert.equal((await client.store.searchItems(["users"])).items.length, 0);
 console.log("served");

@@ -81,6 +81,18 @@ async def calls():
     assert last.event in ("end", "values"), last
 
 
+def memory():
+    store = get_sync_client(url=URL).store
+    store.put_item(["users", "ada"], key="city", value={"name": "Rome"}, ttl=60)
+    item = store.get_item(["users", "ada"], key="city")
+    assert item["value"] == {"name": "Rome"} and item["namespace"] == ["users", "ada"], item
+    assert store.search_items(["users"], filter={"name": "Rome"})["items"][0]["key"] == "city"
+    assert store.list_namespaces(prefix=["users"])["namespaces"] == [["users", "ada"]]
+    store.delete_item(["users", "ada"], key="city")
+    assert store.get_item(["users", "ada"], key="city") is None
+
+
 sync()
+memory()
 asyncio.run(calls())
 print("served")

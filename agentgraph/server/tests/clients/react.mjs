@@ -95,7 +95,7 @@ answering.close();
 const nested = page_of({ assistantId: "nested" });
 await nested.until("is there", () => true);
 await nested.stream.submit({});
-await nested.until("a question inside", (stream) => stream.interrupts.length === 1);
+await nested.until("a question inside", (stream) => stream.interrupts.length === 1 && stream.subgraphsByNode.has("child"));
 assert.equal(nested.stream.subgraphsByNode.get("child").length, 1);
 await nested.stream.respond("yes", { interruptId: nested.stream.interrupt.id });
 await nested.until("the end", (stream) => stream.values.done === true);

@@ -130,6 +130,14 @@ async fn questions_are_answered_by_a_command() {
     let task = events.iter().rfind(|event| event.name == "tasks").map(data).unwrap();
     assert_eq!(task["interrupts"][0]["id"], id, "the task waits: {task}");
     let last = *seqs(&events).last().unwrap();
+    // An answer that waits for its run is an answer.
+    let later = json!({ "assistant_id": "ask", "command": { "resume": { id.as_str().unwrap(): "later" } }, "after_seconds": 3600 });
+    let later = server.post(&format!("/threads/{thread}/runs"), &later).await;
+    let answer = server.respond(&thread, &id, json!("too late")).await;
+    assert_eq!(answer["error"], "no_such_interrupt", "{answer}");
+    let path = format!("/threads/{thread}/runs/{}/cancel?wait=true", later["run_id"].as_str().unwrap());
+    server.send(Method::POST, &path, None).await;
+    let last = last + 1;
     let answer = server.respond(&thread, &id, json!("yes")).await;
     assert_eq!(answer["type"], "success", "{answer}");
     assert_eq!(answer["meta"]["applied_through_seq"], last, "what follows is of the new run");

@@ -9,6 +9,7 @@ mod common;
 mod errors_have_a_detail_and_the_right_status;
 mod events_and_commands_share_a_websocket;
 mod hostile_requests_are_refused;
+mod items_are_shared_with_graphs;
 mod messages_have_langchains_shape;
 mod pages_of_other_sites_are_kept_out;
 mod runs_of_a_thread_follow_its_strategy;

@@ -32,6 +32,45 @@ fn quick(strategy: &str) -> Value {
 }
 
 #[tokio::test]
+async fn runs_are_cancelled_together_by_their_ids_or_their_status() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let body = json!({ "assistant_id": "steps", "input": { "wait_ms": 3_600_000 } });
+    let path = format!("/threads/{thread}/runs");
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(server.post(&path, &body).await["run_id"].as_str().unwrap().to_owned());
+    }
+    let cancel = async |body: serde_json::Value| {
+        let (status, answer) = server.send(Method::POST, "/runs/cancel", Some(&body)).await;
+        (status.as_u16(), answer)
+    };
+    let other = server.thread().await;
+    assert_eq!(
+        cancel(json!({ "thread_id": other, "run_ids": ids })).await.0,
+        404,
+        "they are of another thread"
+    );
+    for wrong in [
+        json!({}),
+        json!({ "status": "done" }),
+        json!({ "run_ids": ids }),
+        json!({ "thread_id": thread }),
+        json!({ "thread_id": thread, "run_ids": ["x"] }),
+        json!({ "status": "all", "thread_id": thread }),
+    ] {
+        assert_eq!(cancel(wrong.clone()).await.0, 422, "{wrong}");
+    }
+    assert_eq!(cancel(json!({ "thread_id": thread, "run_ids": [ids[2]] })).await.0, 204);
+    assert_eq!(cancel(json!({ "status": "all" })).await.0, 204);
+    for id in &ids {
+        server.get(&format!("{path}/{id}/join")).await;
+        assert_eq!(server.get(&format!("{path}/{id}")).await["status"], "interrupted");
+    }
+    assert_eq!(cancel(json!({ "status": "all" })).await.0, 404);
+}
+
+#[tokio::test]
 async fn reject_is_a_conflict() {
     let server = Served::new().await;
     let (thread, run) = busy(&server).await;
