@@ -13,10 +13,13 @@ pub(crate) use request::{RunRequest, checkpoint, optional_object};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentgraph::run::StopReason;
 use serde_json::{Map, Value, json};
 
+use self::events::Events;
 use crate::app::{App, OnRestart};
 use crate::error::{ApiError, RecordError};
+use crate::graph::End;
 use crate::ids;
 use crate::live::{Frame, LiveRun, StopAction, Strategy};
 use crate::records::{Kind, LogEntry, Query, Record};
@@ -124,10 +127,19 @@ impl App {
                     "message": "the server stopped before the run ended: an empty run continues the thread",
                 });
                 self.set_status(&run.id, "error", &failed).await?;
+                self.log_mark(&run, &failed).await?;
                 self.thread_has_changed(&run.parent, "error", Some(failed), &Map::new()).await?;
             }
         }
         Ok(())
+    }
+
+    /// Tells the readers of a thread that a run ended with its process.
+    async fn log_mark(&self, run: &Record, failed: &Value) -> Result<(), RecordError> {
+        let Some(log) = self.kept_log(&run.parent).await? else { return Ok(()) };
+        let mut events = Events::new(run, self.told_by(&log, &run.id).await?, None);
+        events.end(&End::Stopped(StopReason::Cancelled), failed["message"].as_str(), Value::Null);
+        self.log_events(&log, events.take_new()).await
     }
 
     async fn set_status(&self, run: &str, status: &str, error: &Value) -> Result<(), RecordError> {

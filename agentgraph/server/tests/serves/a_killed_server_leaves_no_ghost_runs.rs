@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::common::{Event, Served, events_of};
+use crate::common::{ALL_CHANNELS, Event, Served, events_of};
 
 #[derive(State, JsonSchema, Clone, Debug, Default)]
 struct Count {
@@ -160,9 +160,9 @@ async fn runs_of_a_drained_server_go_on() {
     goes_on("drained", false).await;
 }
 
-#[tokio::test]
-async fn the_log_of_a_thread_goes_on_after_a_kill() {
-    let folder = Folder::new("log");
+/// Starts a run by a command in another process, kills that process in the middle of the run, and returns the
+/// thread and the events that a reader has had.
+async fn followed_and_killed(folder: &Folder) -> (String, Vec<Event>) {
     let (mut process, url) = process(&folder.0.join("served.db")).await;
     let thread = uuid::Uuid::now_v7().to_string();
     let input = json!({ "to": 6, "waits_at": 4, "file": folder.0.join("go") });
@@ -172,27 +172,48 @@ async fn the_log_of_a_thread_goes_on_after_a_kill() {
     let post =
         |path: &str, body: &Value| client.post(format!("{url}/threads/{thread}/{path}")).json(body).send();
     post("commands", &command).await.unwrap();
-    let wanted = json!({ "channels": crate::common::ALL_CHANNELS });
-    let mut stream = post("stream/events", &wanted).await.unwrap();
+    let mut stream = post("stream/events", &json!({ "channels": ALL_CHANNELS })).await.unwrap();
     let mut read = String::new();
     while read.matches("event: updates").count() < 3 {
         read += &String::from_utf8_lossy(&stream.chunk().await.unwrap().unwrap());
     }
     process.kill().await.unwrap();
+    let whole = read.rfind("\r\n\r\n").map_or(0, |end| end + 4);
+    (thread, events_of(&read[..whole]))
+}
+
+fn status(event: &Event) -> Option<&str> {
+    event.data["params"]["data"]["event"].as_str()
+}
+
+#[tokio::test]
+async fn the_log_of_a_thread_goes_on_after_a_kill() {
+    let folder = Folder::new("log");
+    let (thread, before) = followed_and_killed(&folder).await;
     std::fs::write(folder.0.join("go"), "").unwrap();
     let served = Served::of(server(&folder.0.join("served.db"), OnRestart::Continue)).await;
-    let is_end = |event: &Event| event.data["params"]["data"]["event"] == "completed";
-    let events = served.follow(&thread, wanted).await.until(is_end).await;
-    let whole = read.rfind("\r\n\r\n").map_or(0, |end| end + 4);
-    let before = events_of(&read[..whole]);
+    let is_end = |event: &Event| status(event) == Some("completed");
+    let events = served.follow(&thread, json!({ "channels": ALL_CHANNELS })).await.until(is_end).await;
     assert_eq!(events[..before.len()], before, "what a reader has seen is there");
     let numbers = events.iter().map(|event| event.data["seq"].as_u64().unwrap());
     assert!(numbers.eq(1..=events.len() as u64));
-    let running = events.iter().filter(|event| event.data["params"]["data"]["event"] == "running");
+    let running = events.iter().filter(|event| status(event) == Some("running"));
     assert_eq!(running.count(), 1, "the run begins once");
     let updates = events.iter().filter(|event| event.name == "updates");
     let step = |event: &Event| event.data["params"]["data"]["values"]["steps"][0].as_u64().unwrap();
     assert_eq!(updates.map(step).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn the_log_of_a_thread_has_the_end_of_a_run_that_is_marked() {
+    let folder = Folder::new("marked-log");
+    let (thread, before) = followed_and_killed(&folder).await;
+    let served = Served::of(server(&folder.0.join("served.db"), OnRestart::Mark)).await;
+    let is_end = |event: &Event| status(event) == Some("failed");
+    let events = served.follow(&thread, json!({ "channels": ALL_CHANNELS })).await.until(is_end).await;
+    assert!(events.len() > before.len());
+    let error = &events.last().unwrap().data["params"]["data"]["error"];
+    assert!(error.as_str().unwrap().contains("stopped before the run ended"), "{error}");
 }
 
 #[tokio::test]

@@ -243,6 +243,10 @@ async fn runs_that_fail_or_are_cancelled_end_in_the_log() {
     for run in [run, queued] {
         followed.until(|event| event.data["event_id"] == format!("synth:{run}:lc||interrupted")).await;
     }
+    let run = server.start(&thread, "steps", json!({ "wait_ms": 3_600_000 })).await;
+    let path = format!("/threads/{thread}/runs/{run}/cancel?action=rollback");
+    server.send(Method::POST, &path, None).await;
+    followed.until(|event| event.data["event_id"] == format!("synth:{run}:lc||interrupted")).await;
 }
 
 #[tokio::test]

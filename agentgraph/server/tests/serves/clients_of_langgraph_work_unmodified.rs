@@ -71,6 +71,7 @@ async fn the_javascript_sdks_are_served() {
 async fn streams_of_threads_are_served_to_javascript() {
     for folder in folders("LANGGRAPH_SDKS_WITH_EVENTS") {
         plays_in(&folder, "events.mjs").await;
+        plays_in(&folder, "controller.mjs").await;
     }
 }
 
