@@ -10,14 +10,17 @@ Object.defineProperty(globalThis, "navigator", { value: page.navigator, configur
 const { createElement, useEffect } = await import("react");
 const { createRoot } = await import("react-dom/client");
 const { useStream } = await import("@langchain/react");
+const { useStream: useClassicStream } = await import("@langchain/langgraph-sdk/react");
 
 // Renders the hook, and lets the test wait for what it shows.
-function page_of(options) {
+function page_of(options, useHook = useStream) {
   const waiting = new Set();
   const shown = { stream: undefined };
   const root = createRoot(document.body.appendChild(document.createElement("div")));
   const Page = () => {
-    const stream = useStream({ apiUrl: url, ...options });
+    const stream = useHook({ apiUrl: url, ...options });
+    // The classic hook asks for the modes of what a page shows.
+    void [stream.values, stream.messages, stream.interrupt];
     useEffect(() => {
       shown.stream = stream;
       for (const check of [...waiting]) check();
@@ -128,6 +131,29 @@ await failing.stream.submit({ text: "a", fails: "ValueError" });
 await failing.until("the failure", (stream) => stream.error !== undefined);
 assert.match(String(failing.stream.error), /boom!/);
 failing.close();
+
+const classic = page_of({ assistantId: "chat", fetchStateHistory: true }, useClassicStream);
+await classic.until("is there", () => true);
+const said = (stream) => stream.messages.map((message) => message.content);
+await classic.stream.submit({ messages: [{ type: "human", content: "hello" }] });
+await classic.until("an answer", (stream) => !stream.isLoading && stream.messages.length === 2 && stream.history.length > 0);
+assert.deepEqual(said(classic.stream), ["hello", "you said hello"]);
+// The answer is made again, from the checkpoint before it.
+const [, old] = classic.stream.messages;
+const { firstSeenState } = classic.stream.getMessagesMetadata(old);
+await classic.stream.submit(undefined, { checkpoint: firstSeenState.parent_checkpoint });
+await classic.until("another", (stream) => !stream.isLoading && stream.messages.length === 2 && stream.messages[1].id !== old.id);
+assert.deepEqual(said(classic.stream), ["hello", "you said hello"]);
+classic.close();
+
+const classicAsk = page_of({ assistantId: "ask" }, useClassicStream);
+await classicAsk.until("is there", () => true);
+await classicAsk.stream.submit({});
+await classicAsk.until("a question", (stream) => !stream.isLoading && stream.interrupt !== undefined);
+assert.deepEqual(classicAsk.stream.interrupt.value, { question: "go on?" });
+await classicAsk.stream.submit(undefined, { command: { resume: "yes" } });
+await classicAsk.until("the end", (stream) => stream.values.done === true);
+classicAsk.close();
 
 console.log("served");
 process.exit(0);
