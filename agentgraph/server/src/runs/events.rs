@@ -100,7 +100,7 @@ impl Events {
             "message" => self.message(read),
             "task_started" => self.task(read),
             "task_ended" => {
-                let child = inside(namespace, node, &read.task);
+                let child = self.inside(namespace, node, &read.task);
                 match event["status"].as_str() {
                     Some("interrupted") => {}
                     Some("failed") => self.leave(&child, "failed", &event["error"]["message"]),
@@ -190,13 +190,14 @@ impl Events {
 
     fn lifecycle(&mut self, namespace: &str, event: &str, more: &Value) {
         let last = namespace.rsplit('|').next().unwrap_or_default();
-        let mut data = match last.split_once(':') {
-            Some((node, task)) => json!({
-                "event": event, "graph_name": node, "namespace": namespace.split('|').collect::<Vec<_>>(),
-                "trigger_call_id": task,
-            }),
-            None => json!({ "event": event, "graph_name": self.graph }),
-        };
+        let mut data = json!({ "event": event, "graph_name": self.graph });
+        if !namespace.is_empty() {
+            // A subgraph with a memory of its own has a place without a task.
+            let (node, task) = last.split_once(':').map_or((last, None), |(node, task)| (node, Some(task)));
+            data["graph_name"] = node.into();
+            data["namespace"] = namespace.split('|').collect();
+            data["trigger_call_id"] = json!(task);
+        }
         if let Value::Object(more) = more {
             crate::app::merge(&mut data, more);
         }
@@ -212,6 +213,13 @@ impl Events {
                 self.lifecycle(level, "started", &Value::Null);
             }
         }
+    }
+
+    /// The namespace of the subgraph that a task is.
+    fn inside(&self, namespace: &str, node: &str, task: &str) -> String {
+        let outer = if namespace.is_empty() { String::new() } else { format!("{namespace}|") };
+        let called = format!("{outer}{node}:{task}");
+        if self.open.contains(&called) { called } else { format!("{outer}{node}") }
     }
 
     /// Tells of the end of a subgraph, and of those inside it.
@@ -359,11 +367,6 @@ fn custom(value: &Value) -> Value {
         }
         _ => json!({ "payload": value }),
     }
-}
-
-/// The namespace of the subgraph that a task is.
-fn inside(namespace: &str, node: &str, task: &str) -> String {
-    if namespace.is_empty() { format!("{node}:{task}") } else { format!("{namespace}|{node}:{task}") }
 }
 
 /// Whether a question is of a task, or of a subgraph in it.

@@ -186,6 +186,19 @@ async fn subgraphs_have_namespaces_and_lifecycles_of_their_own() {
 }
 
 #[tokio::test]
+async fn a_subgraph_with_a_memory_ends_before_its_run() {
+    let server = Served::new().await;
+    let (_, events) = log_of(&server, "lasting", json!({ "text": "a" })).await;
+    let lifecycle: Vec<&Value> = events.iter().filter(|event| event.name == "lifecycle").map(data).collect();
+    let statuses: Vec<_> = lifecycle.iter().map(|one| (&one["event"], &one["graph_name"])).collect();
+    let expected =
+        [("running", "lasting"), ("started", "child"), ("completed", "child"), ("completed", "lasting")];
+    assert_eq!(json!(statuses), json!(expected));
+    let ended = events.iter().position(|one| data(one) == lifecycle[2]).unwrap();
+    assert!(events[ended + 1..].iter().any(|one| one.name == "values"), "its end is that of its task");
+}
+
+#[tokio::test]
 async fn a_model_s_answer_comes_in_parts_of_one_message() {
     let server = Served::new().await;
     let input = json!({ "messages": [{ "type": "human", "content": "hello" }] });

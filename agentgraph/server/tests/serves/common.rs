@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agentgraph::Memory;
 use agentgraph::node::CallContext;
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
@@ -114,6 +115,12 @@ fn inside() -> CompiledGraph<Steps> {
     StateGraph::new().node("child", steps()).edge(START, "child").compile().unwrap()
 }
 
+/// The same, with a child that remembers its threads.
+fn lasting() -> CompiledGraph<Steps> {
+    let child = steps().memory(Memory::PerThread);
+    StateGraph::new().node("child", child).edge(START, "child").compile().unwrap()
+}
+
 async fn talk(ctx: Ctx, steps: Snapshot<Steps>) {
     for word in 0..steps.wait_ms {
         ctx.emit(word).await;
@@ -144,6 +151,7 @@ pub(crate) fn all_graphs(server: Server) -> Server {
     server
         .graph("steps", steps())
         .graph("inside", inside())
+        .graph("lasting", lasting())
         .graph("talking", talking())
         .graph_without_schema("agent", agent())
         .graph("ask", asking())
