@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -19,75 +19,86 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The key under which the protocol names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// A browser. It ends on drop.
+/// A driver with its session. It ends on drop.
+struct Driver {
+    process: Child,
+    /// Where it listens.
+    address: String,
+    session: String,
+}
+
+/// A browser for one test.
 pub(crate) struct Browser {
     http: reqwest::Client,
-    driver: Child,
-    /// Where the driver listens, and the id of its session.
-    session: (String, String),
+    driver: Arc<Driver>,
+    // Dropped before the turn: the next test finds the shared driver, or none.
+    _user: Option<User>,
     _turn: MutexGuard<'static, ()>,
 }
 
+/// A driver for several tests, and the number of tests that have it or wait for it.
+static SHARED: std::sync::Mutex<(usize, Option<Arc<Driver>>)> = std::sync::Mutex::new((0, None));
+
+struct User;
+
+impl User {
+    fn new() -> Self {
+        SHARED.lock().unwrap().0 += 1;
+        User
+    }
+}
+
+impl Drop for User {
+    /// The last one takes the driver with it: nothing ends what a static holds.
+    fn drop(&mut self) {
+        let mut shared = SHARED.lock().unwrap();
+        shared.0 -= 1;
+        if shared.0 == 0 {
+            shared.1 = None;
+        }
+    }
+}
+
+fn client() -> reqwest::Client {
+    agentgraph_llm::http_client_builder().no_proxy().build().unwrap()
+}
+
 impl Browser {
+    /// A browser of its own.
     pub(crate) async fn open(url: &str) -> Self {
         let turn = TURN.lock().await;
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .process_group(0)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver is installed: `.ci/test` sees to that");
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
-            line.split_once("started successfully on port ")
-                .map(|(_, port)| port.trim_end_matches('.').to_owned())
-        });
-        let port = port.expect("chromedriver says its port");
-        std::thread::spawn(move || lines.for_each(drop));
-        let flags = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--window-size=1100,900",
-        ];
-        let mut browser = Browser {
-            http: agentgraph_llm::http_client_builder().no_proxy().build().unwrap(),
-            driver,
-            session: (format!("127.0.0.1:{port}"), String::new()),
-            _turn: turn,
+        let driver = Arc::new(Driver::start().await);
+        let browser = Browser { http: client(), driver, _user: None, _turn: turn };
+        browser.goto(url).await;
+        browser
+    }
+
+    /// The browser of the tests that run at this time, which start it once.
+    pub(crate) async fn shared(url: &str) -> Self {
+        let user = User::new();
+        let turn = TURN.lock().await;
+        let known = SHARED.lock().unwrap().1.clone();
+        let driver = match known {
+            Some(driver) => driver,
+            None => Arc::new(Driver::start().await),
         };
-        let wanted =
-            json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": { "args": flags } } } });
-        let address = format!("http://{}/session", browser.session.0);
-        let made = browser.send(browser.http.post(address).json(&wanted)).await.unwrap();
-        browser.session.1 = made["sessionId"].as_str().unwrap().to_owned();
+        SHARED.lock().unwrap().1 = Some(Arc::clone(&driver));
+        let browser = Browser { http: client(), driver, _user: Some(user), _turn: turn };
+        browser.devtools("Emulation.clearDeviceMetricsOverride", json!({})).await;
+        browser.devtools("Emulation.setEmulatedMedia", json!({ "features": [] })).await;
         browser.goto(url).await;
         browser
     }
 
     /// A command with its values, or a question if there are none. The error is that of the driver.
     async fn command(&self, command: &str, values: Option<Value>) -> Result<Value, Value> {
-        let (driver, id) = &self.session;
-        let address = format!("http://{driver}/session/{id}/{command}");
-        self.send(match values {
+        let Driver { address, session, .. } = &*self.driver;
+        let address = format!("http://{address}/session/{session}/{command}");
+        send(match values {
             Some(values) => self.http.post(address).json(&values),
             None => self.http.get(address),
         })
         .await
-    }
-
-    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value, Value> {
-        let answer = request.send().await.unwrap();
-        let succeeds = answer.status().is_success();
-        let value = answer.json::<Value>().await.unwrap()["value"].take();
-        if succeeds { Ok(value) } else { Err(value) }
     }
 
     pub(crate) async fn goto(&self, url: &str) {
@@ -127,6 +138,13 @@ impl Browser {
         self.command(&format!("element/{element}/value"), Some(json!({ "text": keys }))).await.unwrap();
     }
 
+    /// Presses a key, wherever the focus is.
+    pub(crate) async fn presses(&self, key: &str) {
+        let key = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
+        let actions = json!({ "actions": [{ "type": "key", "id": "keys", "actions": key }] });
+        self.command("actions", Some(actions)).await.unwrap();
+    }
+
     /// Waits until a script returns `true`.
     pub(crate) async fn until(&self, script: &str) {
         let wait = async {
@@ -143,19 +161,20 @@ impl Browser {
         }
     }
 
-    /// Clicks the last element with a text.
+    /// Clicks the last button with a text, when there is one. A page may replace it in between.
     pub(crate) async fn clicks(&self, text: &str) {
         let path = format!("(//*[self::button][contains(normalize-space(.), \"{text}\")])[last()]");
-        let element = async {
+        let click = async {
             loop {
-                match self.find("xpath", &path).await {
-                    Ok(element) => return element,
-                    Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                if let Ok(element) = self.find("xpath", &path).await
+                    && self.command(&format!("element/{element}/click"), Some(json!({}))).await.is_ok()
+                {
+                    return;
                 }
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        let element = tokio::time::timeout(PATIENCE, element).await.expect("there is such a button");
-        self.command(&format!("element/{element}/click"), Some(json!({}))).await.unwrap();
+        tokio::time::timeout(PATIENCE, click).await.expect("there is such a button");
     }
 
     async fn find(&self, using: &str, value: &str) -> Result<String, Value> {
@@ -190,25 +209,70 @@ impl Browser {
     }
 }
 
-impl Drop for Browser {
+async fn send(request: reqwest::RequestBuilder) -> Result<Value, Value> {
+    let answer = request.send().await.unwrap();
+    let succeeds = answer.status().is_success();
+    let value = answer.json::<Value>().await.unwrap()["value"].take();
+    if succeeds { Ok(value) } else { Err(value) }
+}
+
+impl Driver {
+    async fn start() -> Self {
+        let mut process = Command::new("chromedriver")
+            .arg("--port=0")
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver is installed: `.ci/test` sees to that");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let port = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            line.split_once("started successfully on port ")
+                .map(|(_, port)| port.trim_end_matches('.').to_owned())
+        });
+        let port = port.expect("chromedriver says its port");
+        std::thread::spawn(move || lines.for_each(drop));
+        let flags = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--window-size=1100,900",
+        ];
+        let mut driver = Driver { process, address: format!("127.0.0.1:{port}"), session: String::new() };
+        let wanted =
+            json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": { "args": flags } } } });
+        let made = send(client().post(format!("http://{}/session", driver.address)).json(&wanted)).await;
+        made.unwrap()["sessionId"].as_str().unwrap().clone_into(&mut driver.session);
+        driver
+    }
+}
+
+impl Drop for Driver {
     /// Closes the session, which ends its browser, and waits for that: a driver that is only told to end
     /// leaves the browser behind. Then ends the driver with what is left of its group.
     fn drop(&mut self) {
-        let (driver, id) = &self.session;
+        let Driver { address, session, .. } = &*self;
         let close = || -> std::io::Result<()> {
-            let mut connection = TcpStream::connect(driver)?;
+            let mut connection = TcpStream::connect(address)?;
             connection.set_read_timeout(Some(Duration::from_secs(10)))?;
             write!(
                 connection,
-                "DELETE /session/{id} HTTP/1.1\r\nHost: {driver}\r\nConnection: close\r\n\r\n"
+                "DELETE /session/{session} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
             )?;
-            connection.read_to_end(&mut Vec::new()).map(drop)
+            // The answer comes when the browser has ended; the driver leaves the connection open.
+            connection.read(&mut [0]).map(drop)
         };
         let closed = close();
-        if let Some(id) = self.driver.id().try_into().ok().and_then(rustix::process::Pid::from_raw) {
+        if let Some(id) = self.process.id().try_into().ok().and_then(rustix::process::Pid::from_raw) {
             let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
         }
-        let _ = self.driver.wait();
+        let _ = self.process.wait();
         if let Err(error) = closed {
             eprintln!("the browser was not closed: {error}");
         }
