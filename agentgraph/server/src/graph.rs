@@ -127,6 +127,9 @@ pub(crate) trait ServedGraph: Send + Sync + 'static {
     /// Nodes and edges as LangGraph draws them.
     fn drawing(&self) -> Value;
 
+    /// The drawing of the page, whose nodes and edges can be found by their names.
+    fn svg(&self) -> String;
+
     /// The state before the first input.
     fn initial(&self) -> Value;
 

@@ -33,14 +33,15 @@
 //! # }
 //! ```
 //!
-//! `docs/guide/server.md` says which clients work, and what is not there yet.
+//! `docs/guide/server.md` says which clients work, and what is not there yet. The page of a server, at `/ui`,
+//! shows its threads, runs and questions; [`ui`] serves one graph with it.
 //!
 //! # Rooms
 //!
 //! From top to bottom; a file imports from its own room and from those below it:
 //!
 //! - `server`: the builder, the stores, the socket, the end
-//! - `routes`: requests, responses, events on the wire
+//! - `routes`: requests, responses, events on the wire, the page
 //! - `runs`: taking runs in, driving them, their events
 //! - `app`: the graphs, the records and the runs of a server; records as clients see them
 //! - `live`: the runs of this process
@@ -66,4 +67,4 @@ mod server;
 pub use app::OnRestart;
 pub use error::{NamedError, RecordError, ServerError};
 pub use graph::RunConfig;
-pub use server::{RunningServer, Server};
+pub use server::{RunningServer, Server, ui};

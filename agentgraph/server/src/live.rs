@@ -53,6 +53,7 @@ pub(crate) struct LiveRun {
     progress: watch::Sender<Progress>,
     stop: Mutex<Option<StopAction>>,
     result: Mutex<Option<Value>>,
+    trace: Mutex<Trace>,
     /// Whether its record is stored: the line waits for this before it starts the run.
     is_stored: watch::Sender<Option<bool>>,
 }
@@ -60,8 +61,20 @@ pub(crate) struct LiveRun {
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Progress {
     frames: usize,
+    marks: usize,
     ended: bool,
 }
+
+/// What a run has done and when, for the page: the newest marks, each one object of JSON.
+#[derive(Default)]
+struct Trace {
+    /// How many were dropped.
+    dropped: usize,
+    marks: VecDeque<Arc<str>>,
+}
+
+/// How many marks a run keeps: a run without an end fits into memory.
+const MARKS: usize = 8192;
 
 impl LiveRun {
     pub(crate) fn new(id: &str, thread: &str) -> Arc<Self> {
@@ -73,6 +86,7 @@ impl LiveRun {
             progress: watch::Sender::default(),
             stop: Mutex::default(),
             result: Mutex::default(),
+            trace: Mutex::default(),
             is_stored: watch::Sender::new(None),
         })
     }
@@ -83,6 +97,31 @@ impl LiveRun {
         let count = frames.len();
         drop(frames);
         self.progress.send_modify(|progress| progress.frames = count);
+    }
+
+    /// Adds a mark to the trace.
+    pub(crate) fn mark(&self, mark: String) {
+        let mut trace = lock(&self.trace);
+        if trace.marks.len() == MARKS {
+            trace.marks.pop_front();
+            trace.dropped += 1;
+        }
+        trace.marks.push_back(mark.into());
+        let count = trace.dropped + trace.marks.len();
+        drop(trace);
+        self.progress.send_modify(|progress| progress.marks = count);
+    }
+
+    /// At most `limit` marks from a position on: the position of the first one, which is greater if marks
+    /// were dropped, and whether the run has ended. Waits until there is one.
+    pub(crate) async fn trace(&self, from: usize, limit: usize) -> (usize, Vec<Arc<str>>, bool) {
+        let mut progress = self.progress.subscribe();
+        let _ = progress.wait_for(|progress| progress.marks > from || progress.ended).await;
+        let trace = lock(&self.trace);
+        let first = from.max(trace.dropped);
+        let marks: Vec<_> = trace.marks.iter().skip(first - trace.dropped).take(limit).cloned().collect();
+        let is_last = first + marks.len() >= trace.dropped + trace.marks.len();
+        (first, marks, is_last && self.has_ended())
     }
 
     /// Ends the run for its readers. After it nothing is sent.

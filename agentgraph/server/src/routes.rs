@@ -11,6 +11,7 @@ mod sse;
 mod states;
 mod store;
 mod threads;
+mod ui;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -48,12 +49,14 @@ pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>, pages: Arc<Pages>) 
         .merge(runs::routes())
         .merge(commands::routes())
         .merge(events::routes())
-        .merge(store::routes());
+        .merge(store::routes())
+        .merge(ui::routes());
     let routes = match keys {
         Some(keys) => routes.layer(middleware::from_fn_with_state(keys, check_key)),
         None => routes,
     };
     routes
+        .merge(ui::page())
         .route("/ok", get(async || Json(json!({ "ok": true }))))
         .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "Not Found"))
         .method_not_allowed_fallback(async || {

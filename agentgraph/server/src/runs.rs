@@ -7,6 +7,7 @@ mod frames;
 mod parts;
 mod reader;
 mod request;
+mod trace;
 
 pub(crate) use request::{RunRequest, checkpoint, optional_object};
 

@@ -285,6 +285,19 @@ impl Server {
         self.serve_on(TcpListener::bind(address).await?).await
     }
 
+    /// [`serve`](Self::serve) on the loopback, at port 2024 or any free one. Prints the address of the page.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    pub async fn open(self) -> Result<(), ServerError> {
+        let listener = match TcpListener::bind("127.0.0.1:2024").await {
+            Ok(listener) => listener,
+            Err(_) => TcpListener::bind("127.0.0.1:0").await?,
+        };
+        println!("http://{}/ui/", listener.local_addr()?);
+        self.serve_on(listener).await
+    }
+
     /// [`serve`](Self::serve) with a listener of one's own, whose port is known.
     ///
     /// # Errors
@@ -304,6 +317,24 @@ impl Server {
         };
         Ok(axum::serve(listener, routes).with_graceful_shutdown(drained).await?)
     }
+}
+
+/// A server for a developer at a desk: one graph, in memory unless it has a checkpointer.
+///
+/// ```no_run
+/// # use agentgraph::prelude::*;
+/// # #[derive(State, schemars::JsonSchema, Clone, Debug, Default)]
+/// # struct Triage { question: String }
+/// # async fn answer() {}
+/// # #[tokio::main]
+/// # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+/// let graph = StateGraph::<Triage>::new().node("answer", answer).edge(START, "answer").compile()?;
+/// agentgraph_server::ui(graph).open().await?; // prints http://127.0.0.1:2024/ui/
+/// # Ok(())
+/// # }
+/// ```
+pub fn ui<S: StoredState + JsonSchema>(graph: CompiledGraph<S>) -> Server {
+    Server::new().in_memory().graph("graph", graph)
 }
 
 /// A server whose stores are open.

@@ -71,6 +71,10 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
         json!({ "nodes": nodes, "edges": edges.collect::<Value>() })
     }
 
+    fn svg(&self) -> String {
+        self.graph.svg()
+    }
+
     fn initial(&self) -> Value {
         messages::shown(self.graph.state_json(&S::initial(self.graph.schema())))
     }

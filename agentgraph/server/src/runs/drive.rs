@@ -12,6 +12,7 @@ use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
 use super::request::{recursion_limit, texts};
+use super::trace::mark;
 use crate::app::{App, merge, object};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
@@ -233,7 +234,6 @@ impl Drive<'_> {
     async fn call(&mut self, start: Start, from: Begin, limit: Option<u64>) -> Result<End, RecordError> {
         let kwargs = &self.run.data["kwargs"];
         let views = if self.kept.is_some() { all_views() } else { views(&self.frames.modes) };
-        self.reader.has_tasks = views.contains(&View::Tasks);
         let call = Call {
             thread: self.thread.id.clone(),
             start,
@@ -257,6 +257,9 @@ impl Drive<'_> {
         while let Some(event) = events.next().await {
             match event {
                 GraphEvent::Event(event) => {
+                    if let Some(mark) = mark(&event, &self.thread.id) {
+                        self.live.mark(mark);
+                    }
                     let read = self.reader.read(event);
                     self.look_for_readers().await?;
                     if let Some((_, events)) = &mut self.kept {

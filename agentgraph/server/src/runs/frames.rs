@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::drive::wire_interrupts;
 use super::reader::{ReadEvent, each_message};
 use super::request::texts;
+use super::trace::checkpoint_id;
 use crate::app::{checkpoint_json, merge};
 use crate::ids::{self, WirePlace};
 use crate::live::Frame;
@@ -36,14 +37,12 @@ pub(super) fn views(modes: &[String]) -> Vec<View> {
     let has = |wanted: &[&str]| modes.iter().any(|mode| wanted.contains(&&**mode));
     let traces = has(&["tasks", "checkpoints", "debug"]);
     let messages = has(&["messages", "messages-tuple"]);
-    // Which nodes ran is always needed, to stop after one.
-    let mut views = vec![View::Updates];
+    // Which nodes ran is always needed, to stop after one; tasks and checkpoints, for the trace.
+    let mut views = vec![View::Updates, View::Tasks, View::Checkpoints];
     let wanted = [
         (has(&["values"]) || traces || messages, View::Values),
         (has(&["custom"]), View::Custom),
         (messages, View::Messages),
-        (has(&["tasks", "debug"]), View::Tasks),
-        (has(&["checkpoints", "debug"]), View::Checkpoints),
     ];
     views.extend(wanted.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, view)| view));
     views

@@ -16,8 +16,6 @@ pub(super) struct EventReader {
     pub(super) message_ids: Map<String, Value>,
     /// The newest values, by namespace.
     pub(super) values: HashMap<String, Value>,
-    /// Whether tasks are reported.
-    pub(super) has_tasks: bool,
     known_ids: usize,
     chunks: Chunks,
     /// The updates of tasks that have not been reported as ended, and the other way round.
@@ -46,7 +44,6 @@ impl EventReader {
             known_ids: message_ids.len(),
             message_ids,
             values: HashMap::new(),
-            has_tasks: false,
             chunks: Chunks::default(),
             updates: HashMap::new(),
             ended: HashMap::new(),
@@ -71,10 +68,8 @@ impl EventReader {
             }
             "update" => {
                 event["update"] = rename(event["update"].take(), &self.message_ids);
-                if self.has_tasks {
-                    self.updates.insert(task.clone(), event["update"].clone());
-                    about_task = self.result(&task);
-                }
+                self.updates.insert(task.clone(), event["update"].clone());
+                about_task = self.result(&task);
             }
             "message" => {
                 chunk = self.chunks.take(&task, &event["piece"]);

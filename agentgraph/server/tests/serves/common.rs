@@ -165,7 +165,8 @@ pub(crate) fn all_graphs(server: Server) -> Server {
 pub(crate) struct Served {
     pub(crate) url: String,
     pub(crate) client: Client,
-    running: RunningServer,
+    /// `None` for a server that something else runs.
+    running: Option<RunningServer>,
 }
 
 impl Served {
@@ -179,11 +180,17 @@ impl Served {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = running.router();
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        Served { url, client: client(), running }
+        Served { url, client: client(), running: Some(running) }
+    }
+
+    /// A server that something else runs.
+    #[cfg(all(unix, feature = "browser"))]
+    pub(crate) fn at(url: &str) -> Self {
+        Served { url: url.to_owned(), client: client(), running: None }
     }
 
     pub(crate) async fn drain(&self) {
-        self.running.drain().await;
+        self.running.as_ref().unwrap().drain().await;
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {

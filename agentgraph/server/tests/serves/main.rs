@@ -1,6 +1,10 @@
 //! The server on real sockets: what LangGraph's clients find there.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(all(unix, feature = "browser"))]
+#[path = "../../../../examples/shared/browser.rs"]
+mod browser;
+
 mod a_killed_server_leaves_no_ghost_runs;
 mod a_thread_has_one_log_of_events;
 mod clients_of_langgraph_work_unmodified;
@@ -11,6 +15,8 @@ mod events_and_commands_share_a_websocket;
 mod hostile_requests_are_refused;
 mod items_are_shared_with_graphs;
 mod messages_have_langchains_shape;
+#[cfg(all(unix, feature = "browser"))]
+mod page;
 mod pages_of_other_sites_are_kept_out;
 mod runs_of_a_thread_follow_its_strategy;
 mod runs_stream_in_every_mode;

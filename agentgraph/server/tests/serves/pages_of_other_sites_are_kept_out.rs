@@ -56,6 +56,10 @@ async fn a_name_of_a_stranger_that_leads_to_the_loopback_is_refused() {
     let rebound = client.post(&url).header("host", "page.example").header(ORIGIN, "http://page.example");
     assert_eq!(rebound.json(&json!({})).send().await.unwrap().status(), StatusCode::FORBIDDEN);
     assert_eq!(status(&client, &info, "page.example").await, StatusCode::FORBIDDEN);
+    // The page of the server itself is one of those addresses: it would be of the stranger's origin.
+    let page = format!("http://{address}/ui/");
+    assert_eq!(status(&client, &page, "page.example").await, StatusCode::FORBIDDEN);
+    assert_eq!(status(&client, &page, "localhost").await, StatusCode::OK);
     for host in [&*address.to_string(), "localhost", "graphs.localhost:2024"] {
         assert_eq!(status(&client, &info, host).await, StatusCode::OK, "{host}");
     }

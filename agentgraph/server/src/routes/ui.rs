@@ -1,0 +1,196 @@
+//! `/ui`: the page, and what it reads beside the routes for LangGraph's clients. The page itself is open to
+//! callers without a key, so that it can ask for one; it holds no data.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentgraph::run::{Interrupt, InterruptKind};
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::body::Fields;
+use super::{Reply, Shared};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::ids;
+use crate::records::{Kind, Query, Record, SortBy};
+
+/// Nothing but files of this server is loaded, and nothing in them is run but modules.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../../ui/", $name)))),*] };
+}
+
+const FILES: &[(&str, &str)] = files![
+    "index.html",
+    "page.css",
+    "address.js",
+    "api.js",
+    "chat.js",
+    "delta.js",
+    "dom.js",
+    "fork.js",
+    "form.js",
+    "graph.js",
+    "inspector.js",
+    "json.js",
+    "main.js",
+    "questions.js",
+    "run.js",
+    "start.js",
+    "threads.js",
+    "timeline.js",
+    "token.js",
+];
+
+/// The page.
+pub(super) fn page() -> Router<Arc<App>> {
+    // Relative, since the routes may be nested in those of an application.
+    let redirect = async || (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "ui/")]);
+    Router::new()
+        .route("/ui", get(redirect))
+        .route("/ui/", get(async || file("index.html")))
+        .route("/ui/{file}", get(async |Path(name): Path<String>| file(&name)))
+}
+
+fn file(name: &str) -> Response {
+    let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) else {
+        return ApiError::new(StatusCode::NOT_FOUND, "Not Found").into_response();
+    };
+    let kind = match name.rsplit_once('.') {
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        Some((_, "css")) => "text/css; charset=utf-8",
+        _ => "text/html; charset=utf-8",
+    };
+    (guards(kind), *text).into_response()
+}
+
+fn guards(kind: &'static str) -> [(HeaderName, &'static str); 5] {
+    [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ]
+}
+
+/// What the page reads.
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/ui/graphs", get(graphs))
+        .route("/ui/graphs/{graph}", get(drawing))
+        .route("/ui/questions", get(questions))
+        .route("/ui/threads/{id}", get(thread))
+        .route("/ui/threads/{id}/trace/{run}", get(trace))
+}
+
+/// The graphs with all that a form for their input needs.
+async fn graphs(State(app): Shared) -> Reply {
+    let shown = app.graphs.iter().map(|(name, graph)| {
+        json!({
+            "graph_id": name, "assistant_id": ids::assistant_of(name), "initial": graph.initial(),
+            "schema": graph.schema(),
+        })
+    });
+    Ok(Json(shown.collect::<Value>()).into_response())
+}
+
+async fn drawing(State(app): Shared, Path(file): Path<String>) -> Reply {
+    let graph = file.strip_suffix(".svg").and_then(|name| app.graphs.get(name));
+    let graph = graph.ok_or_else(|| ApiError::unknown("Graph", &file))?;
+    Ok((guards("image/svg+xml"), graph.svg()).into_response())
+}
+
+/// A thread without its values, and its newest runs without their inputs.
+async fn thread(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+    let thread = app.thread(&id).await?;
+    let query = Query {
+        parent: Some(thread.id.clone()),
+        descending: true,
+        offset: fields.number("offset", 0)?,
+        limit: fields.number("limit", 20)?.min(100),
+        ..Query::all(Kind::Run)
+    };
+    let runs = app.records.page(&query).await?;
+    let count = app.records.count(&query).await?;
+    let select = ["thread_id", "created_at", "updated_at", "metadata", "status", "error"];
+    let mut shown = app.thread_json(&thread, &select.map(str::to_owned)).await?;
+    shown["runs"] = runs.iter().map(|run| run_of(&app, run)).collect();
+    shown["run_count"] = count.into();
+    Ok(Json(shown).into_response())
+}
+
+fn run_of(app: &App, run: &Record) -> Value {
+    json!({
+        "run_id": run.id, "status": run.status, "error": run.data["error"],
+        "created_at": ids::time(run.created), "updated_at": ids::time(run.updated),
+        "has_trace": app.live.run(&run.id).is_some(),
+    })
+}
+
+/// The most marks of an answer.
+const MARKS: usize = 1000;
+/// How long an answer waits for the next mark.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// What a run of this process did, from a position on; `from` is greater than asked for if marks in between
+/// were dropped.
+async fn trace(State(app): Shared, Path((thread, run)): Path<(String, String)>, fields: Fields) -> Reply {
+    let run = app.run(&thread, &run).await?;
+    let live = app.live.run(&run.id).ok_or_else(|| ApiError::unknown("Trace of run", &run.id))?;
+    let after = fields.number("after", 0)?;
+    let found = timeout(WAIT, live.trace(after, MARKS)).await;
+    let (from, marks, ended) = found.unwrap_or_else(|_| (after, Vec::new(), false));
+    // The marks are JSON already.
+    let (next, marks) = (from + marks.len(), marks.join(","));
+    let body = format!(r#"{{"from":{from},"next":{next},"ended":{ended},"marks":[{marks}]}}"#);
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// Waiting threads, a page of them or one, with their questions and the schemas of the answers.
+async fn questions(State(app): Shared, fields: Fields) -> Reply {
+    let query = Query {
+        status: Some("interrupted".to_owned()),
+        sort: SortBy::Updated,
+        descending: true,
+        offset: fields.number("offset", 0)?,
+        limit: fields.number("limit", 50)?.min(200),
+        ..Query::all(Kind::Thread)
+    };
+    let (threads, total) = match fields.get("thread") {
+        Some(id) => (vec![app.thread(id).await?], 1),
+        None => (app.records.page(&query).await?, app.records.count(&query).await?),
+    };
+    let mut waiting = Vec::with_capacity(threads.len());
+    for thread in &threads {
+        let head = match app.graph_of(thread) {
+            Some(graph) => graph.state(&thread.id, None).await?,
+            None => None,
+        };
+        let interrupts = head.as_ref().map(|head| head.interrupts.as_slice()).unwrap_or_default();
+        waiting.push(json!({
+            "thread_id": thread.id, "updated_at": ids::time(thread.updated),
+            "metadata": thread.data["metadata"], "next": head.as_ref().map(|head| &head.next),
+            "questions": interrupts.iter().filter_map(question).collect::<Value>(),
+        }));
+    }
+    Ok(super::page(waiting, query.offset, total))
+}
+
+fn question(interrupt: &Interrupt) -> Option<Value> {
+    let id = interrupt.id.filter(|_| interrupt.kind == InterruptKind::Asked)?;
+    let replaces = interrupt.replaces.as_ref();
+    Some(json!({
+        "id": ids::interrupt_id(id), "node": interrupt.node, "value": interrupt.value,
+        "schema": interrupt.schema, "key": interrupt.key,
+        "replaces": replaces.map(|old| json!({ "value": old.value, "times": old.times, "reason": old.reason })),
+    }))
+}

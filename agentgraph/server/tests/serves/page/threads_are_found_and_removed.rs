@@ -1,0 +1,115 @@
+//! The list of threads: filters in the address, pages, and actions on several.
+
+use agentgraph_server::Server;
+use agentgraph_server::records::{Kind, MemoryRecords, Query, Record, Records};
+use serde_json::json;
+
+use super::{Page, ran};
+use crate::common::{Served, all_graphs};
+
+/// One thread that is idle, one that failed, one that asks.
+async fn three() -> Page {
+    let server = Served::new().await;
+    ran(&server, "steps", json!({ "text": "a" })).await;
+    ran(&server, "steps", json!({ "fails": "ValueError" })).await;
+    let asks = ran(&server, "ask", json!({})).await;
+    let patch = server.request(reqwest::Method::PATCH, &format!("/threads/{asks}"));
+    patch.json(&json!({ "metadata": { "user": "ada", "tier": 2 } })).send().await.unwrap();
+    Page::of(server, "").await
+}
+
+#[tokio::test]
+async fn filters_are_in_the_address_and_a_reload_shows_the_same() {
+    let page = three().await;
+    page.has(".threads tbody tr", 3).await;
+    page.says("ValueError: boom!").await;
+    page.browser.until("return document.querySelector('.chips').innerText.replace(/\\s+/g, ' ') === 'all 3 idle 1 busy 0 interrupted 1 error 1'").await;
+    page.clicks_on(".chips a[href*='status=error']").await;
+    page.has(".threads tbody tr", 1).await;
+    assert_eq!(page.address().await, "#/threads?status=error");
+    page.browser.reload().await;
+    page.has(".threads tbody .is-error", 1).await;
+    page.has(".threads tbody tr", 1).await;
+
+    page.shows("#/threads").await;
+    page.has(".threads tbody tr", 3).await;
+    page.browser.presses("/").await;
+    page.browser.until("return document.activeElement.name === 'id'").await;
+    page.browser.types("[name=metadata]", "user=ada, tier=2\u{e007}").await;
+    page.has(".threads tbody tr", 1).await;
+    assert_eq!(page.address().await, "#/threads?metadata=user%3Dada%2C+tier%3D2");
+    page.browser.reload().await;
+    page.has(".threads tbody .is-interrupted", 1).await;
+    page.has(".threads tbody tr", 1).await;
+}
+
+#[tokio::test]
+async fn threads_are_opened_and_selected_by_keys_and_deleted_after_a_second_click() {
+    let page = three().await;
+    page.has(".threads tbody tr", 3).await;
+    page.browser.presses("j").await;
+    page.browser.presses("x").await;
+    page.browser.presses("j").await;
+    page.browser.presses("x").await;
+    page.says("2 threads selected").await;
+    page.browser.clicks("Delete").await;
+    assert_eq!(page.server.post("/threads/count", &json!({})).await, 3, "the first click asks");
+    page.browser.clicks("Delete 2 threads?").await;
+    page.has(".threads tbody tr", 1).await;
+    assert_eq!(page.server.post("/threads/count", &json!({})).await, 1);
+    page.browser.presses("j").await;
+    page.browser.presses("\u{e007}").await;
+    page.browser.until("return location.hash.startsWith('#/threads/')").await;
+}
+
+#[tokio::test]
+async fn runs_of_selected_threads_are_cancelled() {
+    let page = Page::open().await;
+    let thread = page.server.thread().await;
+    let body = json!({ "assistant_id": "steps", "input": { "wait_ms": 600_000 } });
+    page.server.post(&format!("/threads/{thread}/runs"), &body).await;
+    page.has(".threads tbody .is-busy", 1).await;
+    page.clicks_on(".threads tbody input").await;
+    page.browser.clicks("Cancel runs").await;
+    page.has(".threads tbody .is-interrupted", 1).await;
+    let runs = page.server.get(&format!("/threads/{thread}/runs")).await;
+    assert_eq!(runs[0]["status"], "interrupted");
+}
+
+#[tokio::test]
+async fn ten_thousand_threads_are_pages_of_fifty() {
+    let records = MemoryRecords::default();
+    for at in 0..10_000_i64 {
+        let thread = Record {
+            kind: Kind::Thread,
+            id: format!("0190a0a0-0000-7000-8000-{at:012}"),
+            parent: String::new(),
+            status: if at % 2 == 0 { "idle" } else { "error" }.to_owned(),
+            created: at,
+            updated: at,
+            version: 0,
+            data: json!({ "metadata": { "graph_id": "steps", "user": format!("user {at}") } }),
+        };
+        assert!(records.insert(thread).await.unwrap());
+    }
+    assert_eq!(records.count(&Query::all(Kind::Thread)).await.unwrap(), 10_000);
+    let server = Served::of(all_graphs(Server::new().records(records))).await;
+    let page = Page::of(server, "").await;
+    page.says("1–50 of 10,000").await;
+    page.says("user 9999").await;
+    page.browser.clicks("Next").await;
+    page.says("51–100 of 10,000").await;
+    page.browser.clicks("Last").await;
+    page.says("9,951–10,000 of 10,000").await;
+    assert_eq!(page.address().await, "#/threads?page=200");
+    page.browser.reload().await;
+    page.says("user 49").await;
+    assert!(page.elements().await < 1500, "{}", page.elements().await);
+    // What a change of page costs the page itself: no frame is missed for long.
+    let cost = "const began = performance.now(); document.querySelector('.threads tbody').getBoundingClientRect(); \
+                return performance.now() - began";
+    assert!(page.browser.script(cost).await.as_f64().unwrap() < 100.0);
+    page.clicks_on(".threads thead input").await;
+    page.browser.clicks("Select all 10,000").await;
+    page.says("10,000 threads selected").await;
+}
