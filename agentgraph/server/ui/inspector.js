@@ -54,7 +54,7 @@ export class Inspector {
   }
 
   draw() {
-    const { shown, query } = this.screen;
+    const { shown, shownAt } = this.screen;
     const { tab } = this;
     for (const element of this.tabs.children) {
       const isChosen = element.id === `tab-${tab}`;
@@ -64,8 +64,8 @@ export class Inspector {
     this.panel.setAttribute("aria-labelledby", `tab-${tab}`);
     this.drawTitle();
     if (!shown) return;
-    // A form stays as it is while the run goes on.
-    const key = ["edit", "run"].includes(tab) ? `${tab} ${query.get("at") ?? ""} ${Boolean(shown.checkpoint_id)}` : null;
+    // A form stays as it is while the run goes on, but is never that of another checkpoint.
+    const key = ["edit", "run"].includes(tab) ? `${tab} ${shownAt} ${Boolean(shown.checkpoint_id)}` : null;
     if (tab === this.shownTab && (key ? key === this.shownKey : shown === this.shownState)) {
       if (tab === "messages") this.chat.draw(shown.values);
       return;

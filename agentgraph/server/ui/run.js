@@ -166,7 +166,7 @@ class Run {
     ]);
     this.history = list.slice(0, PAGE);
     this.hasOlder = list.length > PAGE;
-    this.shown = shown;
+    [this.shown, this.shownAt] = [shown, at];
     if (!before) this.newest = list[0] ?? null;
     this.draw();
   }
