@@ -44,8 +44,8 @@ fn crossed_by_bends(layers: &Layers) -> Vec<bool> {
         // The upper ends of the inner segments around those vertices that are looked at.
         let (mut first, mut checked) = (0, 0);
         for (at, vertex) in row.iter().enumerate() {
-            let bends = vertices[*vertex].up.iter().map(|segment| segments[*segment].ends[0]);
-            let inner = bends.filter(|above| vertices[*vertex].is_bend && vertices[*above].is_bend).next();
+            let mut ends = vertices[*vertex].up.iter().map(|segment| segments[*segment].ends[0]);
+            let inner = ends.find(|above| vertices[*vertex].is_bend && vertices[*above].is_bend);
             if inner.is_none() && at + 1 < row.len() {
                 continue;
             }
