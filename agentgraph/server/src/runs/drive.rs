@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::run::{Interrupt, InterruptKind, StopReason};
-use agentgraph::{Durability, InterruptId, View};
+use agentgraph::{Durability, InterruptId};
 use futures_util::StreamExt;
 use serde_json::{Map, Value, json};
 

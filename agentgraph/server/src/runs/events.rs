@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use agentgraph::run::Interrupt;
 use serde_json::{Value, json};
 
-use super::frames::checkpoint_id;
 use super::parts::MessageParts;
 use super::reader::{ReadEvent, each_message};
+use super::trace::checkpoint_id;
 use crate::app::NewEvent;
 use crate::graph::{End, Moment};
 use crate::ids::{self, WirePlace};

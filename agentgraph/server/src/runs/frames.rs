@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use agentgraph::View;
 use agentgraph::run::Interrupt;
-use agentgraph::{CheckpointId, View};
 use serde_json::{Map, Value, json};
 
 use super::drive::wire_interrupts;
@@ -264,10 +264,4 @@ fn note_messages(values: &Value, seen: &mut HashSet<String>) {
     each_message(values, &mut |_, id| {
         seen.insert(id.to_owned());
     });
-}
-
-/// The checkpoint that an event of the engine names.
-pub(super) fn checkpoint_id(event: &Value) -> Option<CheckpointId> {
-    let (branch, step) = event["checkpoint"].as_str()?.split_once('.')?;
-    Some(CheckpointId::new(branch.parse().ok()?, step.parse().ok()?))
 }
