@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::admin::Admin;
+use crate::worker::steps_of;
 
 /// The threads of a page, if the search does not say.
 const PAGE: usize = 100;
@@ -276,7 +277,7 @@ pub(super) async fn kill(
          and (target_service_name = {} and target_handler_name = 'drive' \
          or target_service_name = {} and target_handler_name = 'call') order by target_service_name desc",
         quoted(thread),
-        quoted(&crate::worker::steps_of(graph)),
+        quoted(&steps_of(graph)),
         quoted(graph),
     );
     let open: Vec<Open> = admin.rows(&sql, patience).await.map_err(failed)?;
