@@ -81,7 +81,11 @@ impl<'a> Case<'a> {
         }
     }
 
-    async fn result(&self, graph: &str, call: RunCall) -> Found<std::result::Result<Outcome<Sheet>, Error>> {
+    pub(super) async fn result(
+        &self,
+        graph: &str,
+        call: RunCall,
+    ) -> Found<std::result::Result<Outcome<Sheet>, Error>> {
         Ok(self.end(graph, call).await?.into_result::<Sheet>(&()))
     }
 
