@@ -18,6 +18,7 @@ mod occupant;
 mod patience;
 mod restate;
 mod screen;
+mod serve;
 mod settings;
 mod simulator;
 mod status;
@@ -73,6 +74,8 @@ enum Command {
     },
     /// Print the agent's graph as a Mermaid flowchart
     Graph,
+    /// Serve the agent to web clients and browsers, on loopback
+    Serve(serve::Options),
     /// Run the embedded UpGrade server alone, on loopback
     Simulator(simulator::Options),
     /// Run the turns of a Restate server, for chats with --restate
@@ -135,6 +138,9 @@ fn command() -> clap::Command {
             command.mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg })
         });
     }
+    command = command.mut_subcommand("serve", |serve| {
+        serve.mut_args(|arg| if arg.get_id() == "thread" { arg.hide(true) } else { arg })
+    });
     command.mut_subcommand("worker", |worker| {
         worker.mut_args(|arg| match arg.get_id().as_str() {
             "thread" | "restate" => arg.hide(true),
@@ -147,6 +153,7 @@ fn command() -> clap::Command {
 async fn run(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
     match cli.command {
         Some(Command::Graph) => screen.line(&upgrade_agent::agent::mermaid()),
+        Some(Command::Serve(options)) => serve::run(&config(&cli.flags)?, options, screen).await?,
         Some(Command::Simulator(options)) => simulator::run(options, screen).await?,
         Some(Command::Worker(options)) => restate::work(&config(&cli.flags)?, options, screen).await?,
         Some(Command::Relay(options)) => restate::relay(&config(&cli.flags)?, options, screen).await?,

@@ -32,6 +32,9 @@ pub(super) enum Failure {
     /// A failed turn, with advice.
     #[error("{0}")]
     Turn(String),
+    /// A server for web clients that does not serve.
+    #[error("E_SYSTEM: {}", with_causes(.0))]
+    Web(#[from] agentgraph_server::ServerError),
     /// A worker or a relay that does not serve.
     #[cfg(feature = "restate")]
     #[error("{}", super::restate::of_serving(.0))]
@@ -93,6 +96,12 @@ impl From<ServerError> for Failure {
             error => Failure::Server(error),
         }
     }
+}
+
+/// A message with its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Messages of the libraries name their own methods; the program has options for them.

@@ -191,7 +191,7 @@ fn make_folder(config: &Config) -> Result<(), Failure> {
 /// An existing folder may be readable by others, and the conversations must not be. If the file is created
 /// before SQLite opens it, SQLite's other files get its mode.
 #[cfg(unix)]
-fn keep_private(file: &Path) {
+pub(super) fn keep_private(file: &Path) {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     // A failure is reported when the file is opened.
     let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
@@ -201,7 +201,7 @@ fn keep_private(file: &Path) {
 }
 
 #[cfg(not(unix))]
-fn keep_private(_: &Path) {}
+pub(super) fn keep_private(_: &Path) {}
 
 /// An existing folder becomes private. One that is meant for everybody, such as `/tmp`, is refused.
 #[cfg(unix)]
