@@ -12,9 +12,6 @@ use crate::wire::message::error_of;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The server's status for an invocation that has no output yet.
-const NOT_READY: u16 = 470;
-
 /// Where requests go.
 #[derive(Clone)]
 pub(super) struct Ingress {
@@ -108,12 +105,13 @@ impl Ingress {
         self.again(|| self.client.get(url.clone()), None).await
     }
 
-    /// Whether an invocation is open.
-    pub(super) async fn is_open(&self, invocation: &str) -> Result<bool, Error> {
+    /// Whether an invocation was killed, or is not known any more.
+    pub(super) async fn is_gone(&self, invocation: &str) -> Result<bool, Error> {
         let url = self.url(&["restate", "invocation", invocation, "output"])?;
         let request = self.headers.on(self.client.get(url)).await.map_err(no_key)?;
         let answer = request.send().await.map_err(|error| self.unreached(&error))?;
         match answer.status() {
+            StatusCode::NOT_FOUND => Ok(true),
             // Of a gateway, or of a server that is not ready. Others may be those of a failed invocation.
             StatusCode::UNAUTHORIZED
             | StatusCode::FORBIDDEN
@@ -123,7 +121,11 @@ impl Ingress {
                 Attempt::Failed(error) | Attempt::Again(error) => Err(error),
                 Attempt::Done(_) => Ok(false),
             },
-            status => Ok(status.as_u16() == NOT_READY),
+            StatusCode::CONFLICT => {
+                let problem = answer.json::<Problem>().await.ok();
+                Ok(problem.is_some_and(|problem| problem.message == "killed"))
+            }
+            _ => Ok(false),
         }
     }
 

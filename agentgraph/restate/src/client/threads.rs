@@ -173,11 +173,11 @@ impl RemoteThreads {
     pub async fn cancel(&self, thread: &str) -> Result<Cancellation, Error> {
         let payload = self.request(thread, &Order::Cancel).await?;
         let running = self.ingress.ask(self.target(thread, "cancel"), payload).await?;
-        if self.is_open(&running).await? {
-            return Ok(Cancellation::Requested);
-        }
         if running.is_empty() {
             return Ok(Cancellation::NotRunning);
+        }
+        if !self.is_gone(&running).await? {
+            return Ok(Cancellation::Requested);
         }
         // It was killed at the server, and its thread says that it runs.
         let payload = self.request(thread, &Order::Settle).await?;
@@ -194,7 +194,7 @@ impl RemoteThreads {
         let payload = self.request(thread, &Order::Drain).await?;
         let target = Target { service: &steps_of(&self.name), key: thread, handler: "drain" };
         let driving = self.ingress.ask(target, payload).await?;
-        self.is_open(&driving).await
+        Ok(!driving.is_empty() && !self.is_gone(&driving).await?)
     }
 
     /// As [`RemoteGraph::delete_thread`](crate::RemoteGraph::delete_thread).
@@ -216,11 +216,11 @@ impl RemoteThreads {
         self.ingress.call(self.target(thread, "answer"), payload, Some(&key)).await.map(drop)
     }
 
-    /// Whether the invocation that a thread names is open. One that was killed could not take its name back.
-    async fn is_open(&self, invocation: &[u8]) -> Result<bool, Error> {
+    /// Whether the invocation that a thread names was killed, and could not take its name back. One that has
+    /// ended meanwhile has heard what it was asked for.
+    async fn is_gone(&self, invocation: &[u8]) -> Result<bool, Error> {
         match std::str::from_utf8(invocation) {
-            Ok("") => Ok(false),
-            Ok(invocation) => self.ingress.is_open(invocation).await,
+            Ok(invocation) => self.ingress.is_gone(invocation).await,
             Err(_) => {
                 Err(Error::new(Code::Host, "a worker answered with no invocation: its release differs"))
             }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use agentgraph::dependency::Outputs;
 use agentgraph::prelude::*;
@@ -85,8 +86,18 @@ impl Release {
     }
 
     async fn serve(&self, server: &Server, addr: SocketAddr) -> Result<Serving, ServeError> {
-        let worker = RestateWorker::new().graph("release", self.page()).graph("release-pass", self.pass());
-        worker.build(self.name).register(&server.admin).start(addr).await
+        let begun = Instant::now();
+        loop {
+            let worker =
+                RestateWorker::new().graph("release", self.page()).graph("release-pass", self.pass());
+            match worker.build(self.name).register(&server.admin).start(addr).await {
+                // A worker that was dropped gives its address back a moment later.
+                Err(error) if error.to_string().contains("in use") && begun.elapsed().as_secs() < 10 => {
+                    tokio::task::yield_now().await;
+                }
+                served => return served,
+            }
+        }
     }
 }
 
