@@ -40,7 +40,7 @@ fn a_process_that_is_killed() {
 }
 
 fn rounds() -> u64 {
-    number_from_env("AGENTGRAPH_ROUNDS", 40)
+    number_from_env("AGENTGRAPH_ROUNDS", 100)
 }
 
 #[cfg(feature = "postgres")]

@@ -28,7 +28,7 @@ pub(crate) trait AnyGraph: Send + Sync {
     /// The contexts that its nodes, and those of its subgraphs, require from a caller.
     fn contexts(&self) -> &[RequiredContext];
 
-    /// The graph itself, a `GraphCore`: what a node is does not depend on graphs.
+    /// The graph itself, a `GraphCore`. Without its type, since nodes lie below graphs in the map of modules.
     fn core(&self) -> Arc<dyn Any + Send + Sync>;
 
     /// Runs an attempt of a task in this graph, or in a graph further down its path. `parent` encodes updates

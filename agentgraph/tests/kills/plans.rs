@@ -64,7 +64,7 @@ pub fn kill_at_named_points(home: &Home, mode: Mode, thinned: bool) {
 
 /// Kills processes at random moments, up to three times per run.
 pub fn kill_at_random(home: &Home, mode: Mode) {
-    let wanted = number_from_env("AGENTGRAPH_KILLS", 10);
+    let wanted = number_from_env("AGENTGRAPH_KILLS", 20);
     let seed = number_from_env("AGENTGRAPH_SEED", 1);
     let ends: Vec<_> = Story::ALL.map(|story| run_unkilled(home, story, mode)).into();
     let (long_end, long_passed) = run_unkilled(home, Story::LongLoop, mode);

@@ -21,7 +21,7 @@ const NAME: &str = "upgrade";
 /// The address of the server.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The address to listen on, of this machine: whoever reaches it may talk to the agent
+    /// The loopback address to listen on; nothing checks who calls
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2024", value_parser = loopback)]
     listen: SocketAddr,
 }

@@ -35,7 +35,7 @@ fn key(thread: &str) -> String {
 }
 
 impl App {
-    /// The log of a thread. From now on the events of its runs are kept, whoever starts them.
+    /// The log of a thread, begun if there is none. From then on the events of all its runs are kept.
     pub(crate) async fn thread_log(&self, thread: &str) -> Result<Arc<ThreadLog>, RecordError> {
         let log = self.live.log(thread);
         log.load(self.records.last(&key(thread))).await?;

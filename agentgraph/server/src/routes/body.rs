@@ -40,7 +40,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
     })
 }
 
-/// The body of a request of the second protocol: any JSON. What is none is a bad request there.
+/// The body of a request of the second protocol: any JSON. Anything else is answered with status 400.
 pub(super) struct Parsed(pub(super) Value);
 
 impl<S: Send + Sync> FromRequest<S> for Parsed {
