@@ -12,9 +12,6 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/allocations.csv");
 
 /// The factors by which a count and its bytes may grow: profiles of the compiler differ a little.
 const TOLERANCE: Allocations = Allocations { count: 1.05, bytes: 1.1 };
-/// The same for what SQLite's writer does: it takes all that has come meanwhile into one transaction, and how
-/// much that is depends on the load of the machine.
-const TOLERANCE_OF_BATCHES: Allocations = Allocations { count: 2.0, bytes: 1.5 };
 /// One allocation in a hundred units is none of the unit's.
 const NOTHING: f64 = 0.01;
 
@@ -43,18 +40,18 @@ impl Accepted {
         self.0.get(&(line.case.to_owned(), line.label.to_owned())).copied()
     }
 
-    /// Fails if an entrant allocates more than before, or is not in the file.
+    /// Whether an entrant allocates more than before, or is not in the file.
+    pub(crate) fn has_grown(&self, line: &EntrantAllocations) -> bool {
+        self.of(line).is_none_or(|accepted| {
+            line.count > accepted.count * TOLERANCE.count + NOTHING
+                || line.bytes > accepted.bytes * TOLERANCE.bytes + NOTHING
+        })
+    }
+
+    /// Fails if an entrant [has grown](Self::has_grown).
     pub(crate) fn check(&self, lines: &[EntrantAllocations]) -> Result<(), Problem> {
-        let has_grown = |line: &&EntrantAllocations| {
-            let is_batched = ["sqlite/", "growth/"].iter().any(|group| line.case.starts_with(group));
-            let tolerance = if is_batched { TOLERANCE_OF_BATCHES } else { TOLERANCE };
-            self.of(line).is_none_or(|accepted| {
-                line.count > accepted.count * tolerance.count + NOTHING
-                    || line.bytes > accepted.bytes * tolerance.bytes + NOTHING
-            })
-        };
-        let grown = lines.iter().filter(has_grown).map(|line| format!("`{}`, {}", line.case, line.label));
-        let grown: Vec<_> = grown.collect();
+        let grown = lines.iter().filter(|line| self.has_grown(line));
+        let grown: Vec<_> = grown.map(|line| format!("`{}`, {}", line.case, line.label)).collect();
         if grown.is_empty() {
             return Ok(());
         }
@@ -95,6 +92,5 @@ mod tests {
         assert!(!check("chain/10", 2.2, 600.0));
         assert!(!check("chain/10", 2.0, 700.0));
         assert!(!check("chain/100", 2.0, 600.0));
-        assert!(!check("sqlite/1_run", 2.0, 600.0));
     }
 }

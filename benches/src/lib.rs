@@ -50,6 +50,7 @@ pub use case::{Case, Entrant, Figure};
 pub use cases::all as engine_cases;
 pub use folder::Folder;
 pub use measure::Allocated;
+use measure::EntrantAllocations;
 pub use runtime::{on, one_thread};
 
 /// The reason why a measurement could not be made.
@@ -63,6 +64,9 @@ pub fn take_times(cases: Vec<Case>) -> Result<(), Problem> {
     process::main(cases, &Arguments::read())
 }
 
+/// How often an entrant with more allocations than were accepted is counted again.
+const AGAIN: usize = 4;
+
 /// Prints the allocations of the cases that the arguments name, beside those that were accepted. `count` runs
 /// its argument and counts the allocations.
 ///
@@ -75,8 +79,23 @@ pub fn count_allocations(cases: &[Case], count: fn(&mut dyn FnMut()) -> Allocate
         return Ok(());
     }
     let wanted = cases.iter().filter(|case| arguments.wants(case.name));
-    let lines: Vec<_> = wanted.flat_map(|case| measure::allocations(case, count)).collect();
+    let mut lines: Vec<_> = wanted.flat_map(|case| measure::allocations(case, count)).collect();
     let mut accepted = Accepted::read()?;
+    // A store's writer takes all that has come meanwhile into one transaction. On a busy machine that is less,
+    // and a caller waits, and allocates, more often. The least of some counts is what the code itself costs.
+    for _ in 0..AGAIN {
+        let has_grown =
+            |case: &&Case| lines.iter().any(|line| line.case == case.name && accepted.has_grown(line));
+        let again: Vec<_> =
+            cases.iter().filter(has_grown).flat_map(|case| measure::allocations(case, count)).collect();
+        for line in &mut lines {
+            let counts = again.iter().filter(|again| (again.case, again.label) == (line.case, line.label));
+            for EntrantAllocations { count, bytes, .. } in counts {
+                line.count = line.count.min(*count);
+                line.bytes = line.bytes.min(*bytes);
+            }
+        }
+    }
     report::allocations(&lines, &accepted);
     if arguments.accept { accepted.replace(&lines) } else { accepted.check(&lines) }
 }

@@ -27,6 +27,7 @@ async fn all(search: ThreadSearch) -> Vec<FoundThread> {
     while let Some(page) = search {
         let page = page.await.unwrap();
         found.extend(page.threads);
+        assert!(found.len() < 100, "pages come again: {found:?}");
         search = page.next;
     }
     found
