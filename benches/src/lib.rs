@@ -81,8 +81,8 @@ pub fn count_allocations(cases: &[Case], count: fn(&mut dyn FnMut()) -> Allocate
     let wanted = cases.iter().filter(|case| arguments.wants(case.name));
     let mut lines: Vec<_> = wanted.flat_map(|case| measure::allocations(case, count)).collect();
     let mut accepted = Accepted::read()?;
-    // A store's writer takes all that has come meanwhile into one transaction. On a busy machine that is less,
-    // and a caller waits, and allocates, more often. The least of some counts is what the code itself costs.
+    // A writer of SQLite takes all that has come meanwhile into one transaction. On a busy machine that is
+    // less, and a caller waits, and allocates, more often. The least of some counts is what the code costs.
     for _ in 0..AGAIN {
         let has_grown =
             |case: &&Case| lines.iter().any(|line| line.case == case.name && accepted.has_grown(line));
