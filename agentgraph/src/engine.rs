@@ -102,10 +102,20 @@ impl Loop {
         listeners: Listeners,
         runtime: TaskRuntime,
         (driver, express): Conductors,
-    ) -> Self {
+    ) -> Box<Self> {
         let buffers = Buffers::default();
         let report = Report::default();
-        Loop { position, inheritance, records, listeners, runtime, driver, express, buffers, report }
+        Box::new(Loop {
+            position,
+            inheritance,
+            records,
+            listeners,
+            runtime,
+            driver,
+            express,
+            buffers,
+            report,
+        })
     }
 }
 
@@ -178,7 +188,7 @@ impl Loop {
 
     fn step_place(&self) -> StepPlace<'_> {
         let nowhere = || nowhere(&self.runtime.shared, self.position.step);
-        self.records.journal.as_ref().map_or_else(nowhere, Journal::step_place)
+        self.records.journal.as_deref().map_or_else(nowhere, Journal::step_place)
     }
 
     /// The origin of the tasks of this superstep that edges led to.

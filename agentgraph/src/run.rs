@@ -100,23 +100,23 @@ pub struct RunBuilder<S: State, O = S> {
 
 impl<S: State> RunBuilder<S> {
     #[cfg_attr(debug_assertions, track_caller)]
-    fn new(graph: Attached, request: Result<CallRequest, Error>) -> Self {
+    fn new(graph: Arc<Attached>, request: Result<CallRequest, Error>) -> Self {
         RunBuilder { plan: CallPlan::new(graph, request), output: PhantomData, dropped: DroppedCall::new() }
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn invoke(graph: Attached, input: S::Update) -> Self {
+    pub(crate) fn invoke(graph: Arc<Attached>, input: S::Update) -> Self {
         Self::new(graph, Ok(CallRequest::Invoke(AnyUpdate::new::<S>(input))))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn resume(graph: Attached, answer: impl Serialize) -> Self {
+    pub(crate) fn resume(graph: Arc<Attached>, answer: impl Serialize) -> Self {
         Self::new(graph, answer_value(answer).map(|value| CallRequest::Resume(Answers::Bare(value))))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn resume_many<A: Serialize>(
-        graph: Attached,
+        graph: Arc<Attached>,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Self {
         let answers = answers_by_id(answers);
@@ -124,7 +124,7 @@ impl<S: State> RunBuilder<S> {
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn proceed(graph: Attached) -> Self {
+    pub(crate) fn proceed(graph: Arc<Attached>) -> Self {
         Self::new(graph, Ok(CallRequest::Proceed))
     }
 

@@ -342,7 +342,8 @@ impl<P: State> ErasedNode<P> for GraphNode<P> {
     #[cfg(feature = "testing")]
     fn observed(&self, by: &Arc<dyn Observer>, path: &str) -> Option<Arc<dyn ErasedNode<P>>> {
         let Callee { graph, codec, memory } = &*self.callee;
-        let callee = Callee { graph: graph.observed(by, path, codec), codec: *codec, memory: *memory };
+        let callee =
+            Callee { graph: Arc::new(graph.observed(by, path, codec)), codec: *codec, memory: *memory };
         Some(Arc::new(GraphNode { callee: Arc::new(callee), begin: Arc::clone(&self.begin) }))
     }
 }

@@ -167,7 +167,7 @@ impl Loop {
         if let Some(eager) = &mut self.position.eager {
             eager.flow.mark_saved();
             if let Some(nest) = &self.runtime.shared.nest {
-                nest.set_head(self.records.journal.as_ref().and_then(Journal::checkpoint));
+                nest.set_head(self.records.journal.as_deref().and_then(Journal::checkpoint));
             }
         }
         self.announce_checkpoint(source);
@@ -177,7 +177,7 @@ impl Loop {
         let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().checkpoints) else {
             return;
         };
-        let Some(id) = self.records.journal.as_ref().and_then(Journal::checkpoint) else { return };
+        let Some(id) = self.records.journal.as_deref().and_then(Journal::checkpoint) else { return };
         let open = self.position.eager.iter().flat_map(|eager| eager.flow.open.values().map(|one| one.node));
         let next = self
             .position

@@ -43,7 +43,7 @@ impl Loop {
 
     /// The checkpoint that the run continues from; `None` before the run has stored one.
     fn head(&self) -> Option<CheckpointId> {
-        self.records.journal.as_ref().filter(|journal| journal.has_begun()).and_then(Journal::checkpoint)
+        self.records.journal.as_deref().filter(|journal| journal.has_begun()).and_then(Journal::checkpoint)
     }
 }
 
@@ -79,7 +79,7 @@ impl Loop {
     /// [`keep_failure`](Self::keep_failure) for a panic of users' code outside nodes, after which deferred
     /// commits cannot be stored.
     pub(crate) async fn keep_panic(&mut self, error: Error) -> Result<Pause, Error> {
-        self.position.merging |= self.records.journal.as_ref().is_some_and(Journal::waits);
+        self.position.merging |= self.records.journal.as_deref().is_some_and(Journal::waits);
         let kept = self.keep_failure(Err(error)).await;
         if let Some(journal) = &self.records.journal {
             // Records handed over to a queue must be stored before the thread is released. The panic counts

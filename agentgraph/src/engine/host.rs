@@ -26,12 +26,12 @@ pub(crate) enum TaskRunner {
     /// Runs a task in this process: a plain call.
     Local,
     /// Sends it to a host.
-    Host(HostRunner),
+    Host(Arc<HostRunner>),
 }
 
 impl TaskRunner {
-    pub(crate) fn of(host: Option<&HostRunner>) -> Self {
-        host.map_or(TaskRunner::Local, |host| TaskRunner::Host(host.clone()))
+    pub(crate) fn of(host: Option<&Arc<HostRunner>>) -> Self {
+        host.map_or(TaskRunner::Local, |host| TaskRunner::Host(Arc::clone(host)))
     }
 
     /// Calls a task. `traced`: attempts in this process have spans, inside the current one.

@@ -13,7 +13,7 @@ use crate::typed::{AnyState, AnyUpdate};
 pub(super) fn reset(
     core: &GraphCore,
     state: &mut AnyState,
-    journal: &mut Option<Journal>,
+    journal: &mut Option<Box<Journal>>,
     lifetime: Lifetime,
 ) -> Result<(), Error> {
     core.schema.reset(state, lifetime);
@@ -30,7 +30,7 @@ pub(super) fn reset(
 #[inline]
 pub(super) fn begin_merge<'u>(
     position: &mut Position,
-    journal: &mut Option<Journal>,
+    journal: &mut Option<Box<Journal>>,
     written: &mut bool,
     updates: impl IntoIterator<Item = &'u AnyUpdate>,
 ) -> Result<(), Error> {

@@ -71,7 +71,7 @@ impl Loop {
     /// How to restore the state if the routers of a merge fail. At that time only ephemeral channels have
     /// changed.
     fn before_merge(&self, fallible: bool) -> BeforeMerge {
-        let is_stored_later = self.records.journal.as_ref().is_some_and(Journal::waits);
+        let is_stored_later = self.records.journal.as_deref().is_some_and(Journal::waits);
         if !(self.position.graph.uses.ephemeral && self.buffers.ephemeral) {
             BeforeMerge::Same
         } else if fallible && is_stored_later {

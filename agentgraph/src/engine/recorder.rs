@@ -71,8 +71,8 @@ pub(crate) enum Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     #[inline]
-    pub(crate) fn of(journal: &'a mut Option<Journal>, trace: &'a mut Option<Box<Trace>>) -> Self {
-        let delta = journal.as_mut().map(Journal::recorder);
+    pub(crate) fn of(journal: &'a mut Option<Box<Journal>>, trace: &'a mut Option<Box<Trace>>) -> Self {
+        let delta = journal.as_deref_mut().map(Journal::recorder);
         match (trace, delta) {
             (None, None) => Recorder::Nowhere,
             (None, Some((codec, delta))) => Recorder::Delta(codec, delta),

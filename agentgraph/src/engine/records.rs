@@ -15,7 +15,7 @@ use agentgraph_checkpoint::CheckpointId;
 /// The records of a run.
 pub(crate) struct Records {
     /// Its checkpoints, if it has a store.
-    pub(in crate::engine) journal: Option<Journal>,
+    pub(in crate::engine) journal: Option<Box<Journal>>,
     /// The sum of its updates, if that is the result of a task in the parent graph.
     pub(in crate::engine) trace: Option<Box<Trace>>,
     /// The last outputs of the nodes that keep them.
@@ -26,7 +26,7 @@ impl Records {
     /// The records of a call at `position`. `outputs` are the last outputs of nodes in its checkpoint;
     /// `traced` is the sum of the updates of earlier calls, if the sum is kept.
     pub(crate) fn new(
-        journal: Option<Journal>,
+        journal: Option<Box<Journal>>,
         position: &Position,
         outputs: BTreeMap<String, Bytes>,
         traced: Option<AnyUpdate>,
@@ -37,11 +37,11 @@ impl Records {
 
     /// The current checkpoint.
     pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
-        self.journal.as_ref().and_then(Journal::checkpoint)
+        self.journal.as_deref().and_then(Journal::checkpoint)
     }
 
     /// The memories that the run names, if it is stored.
     pub(crate) fn memories(&self) -> Option<&Arc<Memories>> {
-        self.journal.as_ref().and_then(Journal::memories)
+        self.journal.as_deref().and_then(Journal::memories)
     }
 }

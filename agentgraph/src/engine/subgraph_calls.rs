@@ -49,7 +49,7 @@ impl Loop {
                 calls.insert((index as u32, true), call);
             }
         }
-        nest.begin_step(self.records.journal.as_ref().and_then(Journal::checkpoint), calls);
+        nest.begin_step(self.records.journal.as_deref().and_then(Journal::checkpoint), calls);
     }
 
     pub(super) fn memory_of(&self, node: u32) -> Option<Memory> {

@@ -91,7 +91,7 @@ impl Loop {
             }
             let executed = match executed {
                 Some(executed) => executed,
-                None => self.execute(begun).await?,
+                None => Box::pin(self.execute(begun)).await?,
             };
             let merged = match executed {
                 Executed::Only(node, done) => self.merge_only(node, done)?,

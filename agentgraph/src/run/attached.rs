@@ -21,7 +21,7 @@ pub(crate) struct Attached {
     /// The store of its runs, if it has one.
     pub(in crate::run) persistence: Option<Persistence>,
     /// The host of its tasks; `None` if they run in this process.
-    pub(in crate::run) host: Option<HostRunner>,
+    pub(in crate::run) host: Option<Arc<HostRunner>>,
     /// Drives the passes of a dependency graph; `None` for every other graph.
     pub(in crate::run) driver: Option<Arc<dyn Driver>>,
     /// Runs one ready node after another; `None` if all nodes are called by the engine.

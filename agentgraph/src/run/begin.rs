@@ -220,7 +220,7 @@ pub(super) struct Opening {
     pub(super) inheritance: Inheritance,
     /// The last outputs of nodes.
     pub(super) outputs: BTreeMap<String, Bytes>,
-    pub(super) journal: Option<Journal>,
+    pub(super) journal: Option<Box<Journal>>,
     pub(super) sessions: StoredSessions,
     /// Whether the sessions are newer than the checkpoint.
     pub(super) sessions_changed: bool,
@@ -270,7 +270,7 @@ impl Opening {
             return Ok(Opening { next, ..fresh_parts(graph, None, run) });
         };
         let channels = graph.core.schema.channels().len();
-        let mut journal = Journal::new(thread.persistence, Arc::clone(&thread.name), run, channels);
+        let mut journal = Box::new(Journal::new(thread.persistence, Arc::clone(&thread.name), run, channels));
         let Some(found) = thread.found.take() else {
             return Self::on_new_thread(graph, start, &thread, (run, journal));
         };
@@ -295,7 +295,7 @@ impl Opening {
         graph: &Attached,
         start: CallRequest,
         thread: &FoundThread<'_>,
-        (run, mut journal): (RunId, Journal),
+        (run, mut journal): (RunId, Box<Journal>),
     ) -> Result<Self, Error> {
         let undone = thread.rolled_back.as_ref();
         let next = match start {
@@ -317,7 +317,7 @@ impl Opening {
         input: AnyUpdate,
         thread: &FoundThread<'_>,
         found: FoundCheckpoint,
-        (run, mut journal, state): (RunId, Journal, Arc<AnyState>),
+        (run, mut journal, state): (RunId, Box<Journal>, Arc<AnyState>),
         inside: &[OpenRequest],
     ) -> Result<Self, Error> {
         let FoundCheckpoint { replayed, left, forks, .. } = found;
@@ -344,7 +344,7 @@ impl Opening {
         start: CallRequest,
         thread: FoundThread<'_>,
         found: FoundCheckpoint,
-        (run, mut journal, state): (RunId, Journal, Arc<AnyState>),
+        (run, mut journal, state): (RunId, Box<Journal>, Arc<AnyState>),
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
         let FoundCheckpoint { replayed: Replay { header, id, .. }, left, writes, forks, order } = found;
@@ -392,7 +392,7 @@ impl Opening {
 }
 
 /// The parts of a new run.
-fn fresh_parts(graph: &Attached, journal: impl Into<Option<Journal>>, run: RunId) -> Opening {
+fn fresh_parts(graph: &Attached, journal: impl Into<Option<Box<Journal>>>, run: RunId) -> Opening {
     Opening {
         run,
         position: Position::first(&graph.core, Arc::new(graph.core.schema.initial())),

@@ -34,7 +34,7 @@ const TOOK_OVER: &str =
 
 /// All settings of a call.
 pub(super) struct CallPlan {
-    pub(super) graph: Attached,
+    pub(super) graph: Arc<Attached>,
     /// The request, or the error of an impossible one.
     pub(super) request: Result<CallRequest, Error>,
     pub(super) thread: Option<Arc<str>>,
@@ -81,7 +81,7 @@ pub(super) struct StreamSettings {
 }
 
 impl CallPlan {
-    pub(super) fn new(graph: Attached, request: Result<CallRequest, Error>) -> Self {
+    pub(super) fn new(graph: Arc<Attached>, request: Result<CallRequest, Error>) -> Self {
         CallPlan {
             graph,
             request,
@@ -154,7 +154,7 @@ impl CallPlan {
         if self.graph.persistence.is_some() {
             return Ok(Drive::Further(Box::pin(self.run_kept(events, span.clone()))));
         }
-        let ready = Box::new(self.make_ready_alone(events)?);
+        let ready = self.make_ready_alone(events)?;
         record_run(span, ready.run_id());
         Ok(Drive::Alone(ready))
     }
@@ -235,7 +235,7 @@ impl CallPlan {
             ..CallPlan::new(self.graph.clone(), Ok(CallRequest::Proceed))
         };
         let found = OpenedThread { thread, fence: 0, stop: None, inside };
-        let ready = Box::new(tried.make_ready(start.clone(), Some(found), None)?);
+        let ready = tried.make_ready(start.clone(), Some(found), None)?;
         self.edits = ready.try_out(&writes).await?;
         Ok(())
     }
@@ -270,10 +270,7 @@ impl CallPlan {
             let (thread, inside) = Box::pin(self.open(&start, &persistence, name, replaces)).await?;
             let head = thread.head();
             let found = OpenedThread { thread, fence, stop: lease.stop_request(), inside };
-            let mut ready = match self.make_ready(start, Some(found), events) {
-                Ok(ready) => Box::new(ready),
-                Err(refused) => return Err(refused),
-            };
+            let mut ready = self.make_ready(start, Some(found), events)?;
             record_run(&span, ready.run_id());
             let driven = ready.drive_to_the_end().await;
             if ready.has_begun() {
@@ -344,7 +341,7 @@ async fn prune_if_due(
 /// The execution of a call.
 enum Drive {
     /// In this process, storing nothing.
-    Alone(Box<PreparedCall>),
+    Alone(PreparedCall),
     /// On its thread, or on a host. Boxed, so that the future of a simple run stays small.
     Further(AnyRun),
 }

@@ -64,7 +64,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// ```
 #[must_use = "nothing is cancelled until it is awaited"]
 pub struct CancelThread {
-    graph: Attached,
+    graph: Arc<Attached>,
     thread: String,
     until_ended: bool,
 }

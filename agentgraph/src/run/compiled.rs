@@ -20,7 +20,7 @@ use agentgraph_checkpoint::{Checkpointer, Store};
 
 /// A runnable graph, made by [`StateGraph::compile`](crate::StateGraph::compile).
 pub struct CompiledGraph<S: State> {
-    pub(in crate::run) any: Attached,
+    pub(in crate::run) any: Arc<Attached>,
     state: PhantomData<fn() -> S>,
 }
 
@@ -50,11 +50,16 @@ impl<S: State> StateGraph<S> {
 impl<S: State> CompiledGraph<S> {
     /// A graph over this state.
     pub(crate) fn of(any: Attached) -> Self {
-        CompiledGraph { any, state: PhantomData }
+        CompiledGraph { any: Arc::new(any), state: PhantomData }
+    }
+
+    /// What is attached to the graph, to be changed. Clones that were made before keep theirs.
+    pub(in crate::run) fn attached(&mut self) -> &mut Attached {
+        Arc::make_mut(&mut self.any)
     }
 
     /// The same graph without the type of its state.
-    pub(crate) fn into_any(self) -> Attached {
+    pub(crate) fn into_any(self) -> Arc<Attached> {
         self.any
     }
 
@@ -69,7 +74,7 @@ impl<S: State> CompiledGraph<S> {
 
 impl<S: State> Clone for CompiledGraph<S> {
     fn clone(&self) -> Self {
-        CompiledGraph::of(self.any.clone())
+        CompiledGraph { any: Arc::clone(&self.any), state: PhantomData }
     }
 }
 
@@ -77,7 +82,7 @@ impl<S: State> CompiledGraph<S> {
     /// Uses `services` for time and randomness.
     #[must_use]
     pub fn services(mut self, services: impl Services) -> Self {
-        self.any.share(|shared| shared.services = Arc::new(services));
+        self.attached().share(|shared| shared.services = Arc::new(services));
         self
     }
 
@@ -112,7 +117,7 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     #[must_use]
     pub fn store(mut self, store: impl Store) -> Self {
-        self.any.share(|shared| shared.store = Some(Arc::new(store)));
+        self.attached().share(|shared| shared.store = Some(Arc::new(store)));
         self
     }
 
@@ -120,7 +125,7 @@ impl<S: State> CompiledGraph<S> {
     /// `invoke_workflow`; as a node of another graph it has a span of that name, too.
     #[must_use]
     pub fn agent_name(mut self, name: impl AsRef<str>) -> Self {
-        self.any.share(|shared| shared.agent = Some(Arc::from(name.as_ref())));
+        self.attached().share(|shared| shared.agent = Some(Arc::from(name.as_ref())));
         self
     }
 
@@ -130,7 +135,8 @@ impl<S: State> CompiledGraph<S> {
     where
         S: StoredState,
     {
-        self.any.host = Some(HostRunner::new(Arc::new(host), self.codec()));
+        let runner = HostRunner::new(Arc::new(host), self.codec());
+        self.attached().host = Some(Arc::new(runner));
         self
     }
 
@@ -173,7 +179,7 @@ impl<S: State> CompiledGraph<S> {
         S: StoredState,
     {
         let codec = self.codec();
-        self.any.kept_by(saver, codec);
+        self.attached().kept_by(saver, codec);
         self
     }
 
@@ -187,7 +193,7 @@ impl<S: State> CompiledGraph<S> {
     /// machines that lost their connection.
     #[must_use]
     pub fn lease(mut self, length: Duration) -> Self {
-        if let Some(persistence) = &mut self.any.persistence {
+        if let Some(persistence) = &mut self.attached().persistence {
             persistence.lease = length.max(Duration::from_millis(10));
         }
         self
@@ -230,7 +236,7 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     #[must_use]
     pub fn namespace(mut self, namespace: impl AsRef<str>) -> Self {
-        if let Some(persistence) = &mut self.any.persistence {
+        if let Some(persistence) = &mut self.attached().persistence {
             persistence.namespace = Arc::from(namespace.as_ref());
         }
         self

@@ -54,7 +54,7 @@ use agentgraph_checkpoint::CheckpointId;
 /// ```
 #[must_use = "an edit does nothing until it is awaited"]
 pub struct StateEdit<S: State> {
-    graph: Attached,
+    graph: Arc<Attached>,
     thread: String,
     at: Option<CheckpointId>,
     /// The edits of earlier supersteps.
@@ -65,7 +65,7 @@ pub struct StateEdit<S: State> {
 
 /// Moves the remains of an open superstep's tasks to the ids that they have in the copy of their thread;
 /// `false` if no superstep is open.
-pub(super) async fn adopt_copy(graph: &Attached, from: &str, to: &str) -> Result<bool, Error> {
+pub(super) async fn adopt_copy(graph: &Arc<Attached>, from: &str, to: &str) -> Result<bool, Error> {
     match view::state(graph, to).await? {
         Some(copy) if !copy.next.is_empty() => {
             let request = Ok(CallRequest::Edit(Edit::Here(None)));
@@ -78,7 +78,7 @@ pub(super) async fn adopt_copy(graph: &Attached, from: &str, to: &str) -> Result
 }
 
 impl<S: State> StateEdit<S> {
-    pub(crate) fn new(graph: Attached, thread: String) -> Self {
+    pub(crate) fn new(graph: Arc<Attached>, thread: String) -> Self {
         StateEdit { graph, thread, at: None, before: Vec::new(), edit: Edit::Here(None), state: PhantomData }
     }
 
@@ -165,7 +165,7 @@ impl<S: State> StateEdit<S> {
 
 /// Makes the edits in their order, as one commit.
 async fn make(
-    graph: Attached,
+    graph: Arc<Attached>,
     thread: String,
     at: Option<CheckpointId>,
     mut edits: Vec<Edit>,

@@ -8,6 +8,7 @@
 use std::future::{Future, IntoFuture};
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::stream::{BoxStream, try_unfold};
@@ -35,7 +36,7 @@ pub struct History<S: State> {
 
 /// The part of a query that needs no state.
 struct Query {
-    graph: Attached,
+    graph: Arc<Attached>,
     thread: String,
     branch: Option<u32>,
     before: Option<CheckpointId>,
@@ -57,7 +58,7 @@ const PAGE_BYTES: usize = 256 * 1024;
 const COPIES: usize = 4 * 1024 * 1024;
 
 impl<S: State> History<S> {
-    pub(crate) fn new(graph: Attached, thread: String) -> Self {
+    pub(crate) fn new(graph: Arc<Attached>, thread: String) -> Self {
         let query = Query { graph, thread, branch: None, before: None, limit: None, is_filtered: false };
         History { query, tests: Vec::new() }
     }

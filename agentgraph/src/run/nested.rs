@@ -55,7 +55,7 @@ const MAX_DEPTH: u32 = 1000;
 
 /// A graph that is a node.
 pub(crate) struct Callee {
-    pub(crate) graph: Attached,
+    pub(crate) graph: Arc<Attached>,
     pub(crate) codec: Codec,
     pub(crate) memory: Memory,
 }
@@ -93,7 +93,7 @@ struct ChildOpening {
     position: Position,
     inheritance: Inheritance,
     outputs: BTreeMap<String, Bytes>,
-    journal: Option<Journal>,
+    journal: Option<Box<Journal>>,
     sessions: StoredSessions,
     /// Whether the sessions are newer than the checkpoint.
     sessions_changed: bool,
@@ -208,15 +208,17 @@ impl ChildCall<'_> {
     fn runner(&self) -> TaskRunner {
         let Callee { graph, codec, .. } = self.callee;
         match (&graph.host, &self.outer.host) {
-            (None, Some(inherited)) => TaskRunner::Host(HostRunner::new(Arc::clone(inherited), *codec)),
+            (None, Some(inherited)) => {
+                TaskRunner::Host(Arc::new(HostRunner::new(Arc::clone(inherited), *codec)))
+            }
             (own, _) => TaskRunner::of(own.as_ref()),
         }
     }
 
-    fn journal(&self, unnamed: Option<CheckpointId>) -> Option<Journal> {
+    fn journal(&self, unnamed: Option<CheckpointId>) -> Option<Box<Journal>> {
         let (persistence, thread) = self.kept.as_ref()?;
         let channels = self.callee.graph.core.schema.channels().len();
-        let mut journal = Journal::new(persistence, Arc::clone(thread), self.outer.run, channels);
+        let mut journal = Box::new(Journal::new(persistence, Arc::clone(thread), self.outer.run, channels));
         journal.set_call(self.call_after(unnamed));
         Some(journal)
     }
@@ -226,7 +228,7 @@ impl ChildCall<'_> {
         StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call }
     }
 
-    fn fresh(&self, begin: ChildInput, journal: Option<Journal>) -> ChildOpening {
+    fn fresh(&self, begin: ChildInput, journal: Option<Box<Journal>>) -> ChildOpening {
         let core = &self.callee.graph.core;
         let state = begin.state.unwrap_or_else(|| Arc::new(core.schema.initial()));
         ChildOpening {
@@ -278,7 +280,7 @@ impl ChildCall<'_> {
         replayed: &Replay,
         restored: &RestoredState,
         writes: &[PendingWrite],
-    ) -> Option<Journal> {
+    ) -> Option<Box<Journal>> {
         let mut journal = self.journal(None)?;
         journal.continue_from(&self.callee.graph.core, replayed, restored, !writes.is_empty());
         Some(journal)
@@ -391,7 +393,10 @@ impl ChildCall<'_> {
     }
 
     #[allow(clippy::type_complexity)]
-    fn make_loop(&self, opening: ChildOpening) -> Result<(Loop, Option<(AnyUpdate, Option<RunId>)>), Error> {
+    fn make_loop(
+        &self,
+        opening: ChildOpening,
+    ) -> Result<(Box<Loop>, Option<(AnyUpdate, Option<RunId>)>), Error> {
         let ChildOpening {
             position,
             inheritance,
@@ -412,9 +417,9 @@ impl ChildCall<'_> {
         let own = Sessions::open(&graph.shared.sessions, &sessions, sessions_changed)?;
         let places = around.map_or_else(Places::unlimited, |nest| nest.places.clone());
         let nest = graph.core.uses.graphs.then(|| {
-            let saver = journal.as_ref().map(Journal::saver);
+            let saver = journal.as_deref().map(Journal::saver);
             let resumed = journal.as_ref().is_some_and(|journal| journal.checkpoint().is_some());
-            let memories = journal.as_mut().map(Journal::share_memories).unwrap_or_default();
+            let memories = journal.as_deref_mut().map(Journal::share_memories).unwrap_or_default();
             Box::new(Nest::new(saver, durability, places.clone(), None, resumed, memories))
         });
         let root = match &outer.outer {
@@ -423,7 +428,7 @@ impl ChildCall<'_> {
         };
         let namespace = Arc::clone(&self.namespace);
         let events = self.events(&root);
-        let once_storage = once_storage(journal.as_ref());
+        let once_storage = once_storage(journal.as_deref());
         let runner = self.runner();
         let host = runner.as_host().map(|runner| Arc::clone(runner.host()));
         let shared = RunShared {

@@ -28,7 +28,7 @@ where
     pub(crate) fn observed(&self, by: &Arc<dyn Observer>) -> CompiledGraph<Outputs<O, S>> {
         let wiring = Arc::new(self.wiring.observed(by, Codec::of::<Outputs<O, S>>(0)));
         let driver = wiring as Arc<dyn Driver>;
-        CompiledGraph::of(Attached { driver: Some(driver), ..self.graph.any.clone() })
+        CompiledGraph::of(Attached { driver: Some(driver), ..Attached::clone(&self.graph.any) })
     }
 
     /// A pass of a graph from [`observed`](Self::observed).

@@ -41,7 +41,8 @@ use agentgraph_checkpoint::RunId;
 /// Built in one synchronous step: values that live across an await are part of the run's future, which is
 /// written and moved before the first node runs.
 pub(super) struct PreparedCall {
-    run: Loop,
+    /// Boxed once, so that moving the call does not move it.
+    run: Box<Loop>,
     next: FirstAction,
     edits: Vec<MakeEdits>,
     further_edits: Vec<Edit>,
@@ -96,7 +97,7 @@ impl CallPlan {
             run: begun.run,
             thread,
             call: Call::new(method, context),
-            control: Control::of(is_eager, once_storage(begun.journal.as_ref())),
+            control: Control::of(is_eager, once_storage(begun.journal.as_deref())),
             sessions: Sessions::open(&graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             audience: EventQueue::audience(events.as_ref()),
             max_supersteps: limits.max_supersteps,
@@ -112,7 +113,7 @@ impl CallPlan {
         });
         // The records of a subgraph whose result is the sum of its updates contain these updates, also if an
         // edit writes them.
-        let updates = begun.journal.as_ref().and_then(Journal::call).is_some_and(|call| call.updates);
+        let updates = begun.journal.as_deref().and_then(Journal::call).is_some_and(|call| call.updates);
         let traced = updates.then(AnyUpdate::default);
         let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
         let siblings = limits.siblings.unwrap_or(graph.core.rules.siblings);
@@ -154,10 +155,10 @@ impl CallPlan {
     /// The part of the run that subgraphs need, if the graph may have any.
     fn nest(&self, begun: &mut Opening, events: Option<&Arc<EventQueue>>) -> Option<Box<Nest>> {
         self.graph.core.uses.graphs.then(|| {
-            let saver = begun.journal.as_ref().map(Journal::saver);
+            let saver = begun.journal.as_deref().map(Journal::saver);
             let resumed = !matches!(begun.next, FirstAction::Input { .. } | FirstAction::Fork);
             let drain = self.limits.halt.drain.clone();
-            let memories = begun.journal.as_mut().map(Journal::share_memories).unwrap_or_default();
+            let memories = begun.journal.as_deref_mut().map(Journal::share_memories).unwrap_or_default();
             let (durability, places) =
                 (self.keeping.durability, Places::new(self.limits.max_concurrency, true));
             let mut nest = Nest::new(saver, durability, places, drain, resumed, memories);
@@ -186,7 +187,7 @@ impl PreparedCall {
         match caught {
             Ok(driven) => driven,
             Err(payload) if self.is_edit => Err(panicked(&*payload)),
-            Err(payload) => self.run.keep_panic(panicked(&*payload)).await,
+            Err(payload) => Box::pin(self.run.keep_panic(panicked(&*payload))).await,
         }
     }
 

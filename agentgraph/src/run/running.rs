@@ -2,6 +2,7 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::view::no_checkpointer;
@@ -46,7 +47,7 @@ use agentgraph_checkpoint::{HeldLease, HeldQuery};
 /// ```
 #[must_use = "a question does nothing until it is awaited"]
 pub struct RunningThreads {
-    graph: Attached,
+    graph: Arc<Attached>,
     after: Option<String>,
     limit: Option<usize>,
 }

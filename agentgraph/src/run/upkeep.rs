@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 /// unless their superstep is still open.
 #[must_use = "nothing is pruned until it is awaited"]
 pub struct Prune {
-    graph: Attached,
+    graph: Arc<Attached>,
     retention: Retention,
     thread: Option<Arc<str>>,
 }
@@ -59,7 +59,7 @@ pub struct Pruned {
 const STORE_IS_GONE: u32 = 3;
 
 impl Prune {
-    pub(crate) fn new(graph: Attached, retention: Retention) -> Self {
+    pub(crate) fn new(graph: Arc<Attached>, retention: Retention) -> Self {
         Prune { graph, retention, thread: None }
     }
 
@@ -229,7 +229,7 @@ impl<S: State> CompiledGraph<S> {
     /// Freed space is used again; [`prune`](Self::prune) also returns it to the system.
     #[must_use]
     pub fn retention(mut self, retention: Retention) -> Self {
-        if let Some(persistence) = &mut self.any.persistence {
+        if let Some(persistence) = &mut self.attached().persistence {
             persistence.retention = Some(retention);
         }
         self
@@ -275,7 +275,7 @@ impl Attached {
         Ok(())
     }
 
-    async fn copy_thread(&self, from: &str, to: &str) -> Result<(), Error> {
+    async fn copy_thread(self: &Arc<Self>, from: &str, to: &str) -> Result<(), Error> {
         let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
         persistence.settle(from).await;
         persistence.settle(to).await;

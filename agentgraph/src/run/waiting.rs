@@ -53,7 +53,7 @@ use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
 /// ```
 #[must_use = "a question does nothing until it is awaited"]
 pub struct WaitingThreads {
-    graph: Attached,
+    graph: Arc<Attached>,
     after: Option<String>,
     limit: Option<usize>,
 }
@@ -79,7 +79,7 @@ impl WaitingThread {
 }
 
 impl WaitingThreads {
-    pub(crate) fn new(graph: Attached) -> Self {
+    pub(crate) fn new(graph: Arc<Attached>) -> Self {
         WaitingThreads { graph, after: None, limit: None }
     }
 

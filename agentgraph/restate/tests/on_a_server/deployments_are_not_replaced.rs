@@ -173,7 +173,8 @@ async fn a_worker_with_other_code_replaces_its_deployment_only_if_no_call_is_und
     let run = tokio::spawn(graph.invoke(Page::update()).thread("t").into_future());
     one.begun(1).await;
     // A node begins before the server has stored that its invocation is pinned to the deployment.
-    let pinned = "select id from sys_invocation where pinned_deployment_id is not null and status <> 'completed'";
+    let pinned =
+        "select id from sys_invocation where pinned_deployment_id is not null and status <> 'completed'";
     while server.query(pinned).await.len() < 2 {
         tokio::task::yield_now().await;
     }

@@ -33,7 +33,7 @@ pub(crate) struct CallEnd {
 }
 
 impl Loop {
-    pub(crate) fn into_end(self) -> CallEnd {
+    pub(crate) fn into_end(self: Box<Self>) -> CallEnd {
         CallEnd {
             stuck: self.own_stuck(),
             spent: self.spent().units,
@@ -49,7 +49,7 @@ impl Loop {
     }
 
     /// Adds the last state to the error of a call, if there is such a state.
-    pub(crate) fn fail_with(self, error: Error) -> Error {
+    pub(crate) fn fail_with(self: Box<Self>, error: Error) -> Error {
         if self.position.merging { error } else { error.with_state(self.position.state.value()) }
     }
 
@@ -76,7 +76,7 @@ impl Loop {
 
     /// Whether commits were deferred to the end of the call.
     pub(crate) fn has_deferred_commits(&self) -> bool {
-        self.records.journal.as_ref().is_some_and(Journal::waits)
+        self.records.journal.as_deref().is_some_and(Journal::waits)
     }
 
     /// Whether static interrupts inside tasks are not reported to the caller yet.

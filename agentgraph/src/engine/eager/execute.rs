@@ -251,7 +251,7 @@ impl Loop {
         let handled = self.activation(key).is_some_and(|activation| {
             activation.handler.is_none() && self.position.graph.handler(activation.node).is_some()
         });
-        let keeps = handled || self.records.journal.as_ref().is_some_and(Journal::waits);
+        let keeps = handled || self.records.journal.as_deref().is_some_and(Journal::waits);
         let Some(eager) = &mut self.position.eager else { return Arc::clone(&self.position.state) };
         let held = if keeps { eager.states.get(&key).cloned() } else { eager.states.remove(&key) };
         let state = held.unwrap_or_else(|| Arc::clone(&self.position.state));
@@ -276,7 +276,7 @@ impl Loop {
             let shares_memory = memory == Memory::PerThread && self.is_called(key, request.node);
             SubgraphCall { task: before.unwrap_or(id), again: activation.again, shares_memory }
         });
-        let head = self.records.journal.as_ref().and_then(Journal::checkpoint);
+        let head = self.records.journal.as_deref().and_then(Journal::checkpoint);
         nest.enter(head, request.index, request.handles, call);
     }
 

@@ -105,12 +105,12 @@ impl Loop {
 
     /// Queues the activations that can continue, with the states that they read.
     pub(super) async fn adopt(&mut self) -> Result<(), Error> {
-        let head = self.records.journal.as_ref().and_then(Journal::checkpoint);
+        let head = self.records.journal.as_deref().and_then(Journal::checkpoint);
         let Some(eager) = &mut self.position.eager else { return Ok(()) };
         let Activations { flow, states, .. } = &mut **eager;
         flow.ready =
             flow.open.iter().filter(|(_, one)| one.phase == Phase::Ready).map(|(key, _)| *key).collect();
-        let keeps_all = self.records.journal.as_ref().is_some_and(Journal::waits);
+        let keeps_all = self.records.journal.as_deref().is_some_and(Journal::waits);
         let mut read: HashMap<Option<CheckpointId>, Arc<AnyState>> =
             HashMap::from([(head, Arc::clone(&self.position.state))]);
         let wanted = flow.open.iter().filter(|(_, one)| keeps_all || one.phase == Phase::Ready);

@@ -94,7 +94,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// any node ended meanwhile.
     pub(super) async fn store(&mut self) -> Result<bool, Error> {
         self.ended.must_store = false;
-        if self.run.records.journal.as_ref().is_none_or(Journal::waits) {
+        if self.run.records.journal.as_deref().is_none_or(Journal::waits) {
             return Ok(false);
         }
         let control = &self.run.runtime.shared.control;

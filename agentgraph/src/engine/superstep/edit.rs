@@ -131,7 +131,7 @@ impl Loop {
 
     /// Keeps the memories of a task that is merged with the edit.
     fn note_memories(&self, index: u32, memories: StoredMemories) {
-        if let Some(named) = self.records.journal.as_ref().and_then(Journal::memories) {
+        if let Some(named) = self.records.journal.as_deref().and_then(Journal::memories) {
             named.ended(index, memories);
         }
     }

@@ -131,8 +131,14 @@ impl Loop {
             .map(|(index, started)| (frontier.request(index as usize, step, origin).0, started));
         let shared = &*runtime.shared;
         let nowhere = nowhere(shared, step);
-        let mut ledger =
-            SuperstepLedger { core, frontier, journal: records.journal.as_mut(), ends, shared, nowhere };
+        let mut ledger = SuperstepLedger {
+            core,
+            frontier,
+            journal: records.journal.as_deref_mut(),
+            ends,
+            shared,
+            nowhere,
+        };
         ledger.store().await?;
         let cut = executor.run_tasks(tasks, begun, &mut ledger, halt).await?;
         let is_done = cut.is_none() && ledger.ends.not_done.is_empty();

@@ -382,6 +382,6 @@ fn listener<S: StoredState>(events: Arc<EventQueue>) -> Listener {
 /// The graph with another store. Who drives a run decides what may be stored where, so no store is refused.
 fn kept_by<S: StoredState>(mut graph: CompiledGraph<S>, store: Arc<dyn Checkpointer>) -> CompiledGraph<S> {
     let codec = graph.codec();
-    graph.any.kept_by(store, codec);
+    graph.attached().kept_by(store, codec);
     graph
 }
