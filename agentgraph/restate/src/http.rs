@@ -10,6 +10,8 @@ use futures_util::future::BoxFuture;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Url};
 
+use crate::trace;
+
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
 
@@ -46,9 +48,10 @@ impl GatewayHeaders {
         self.problem.clone().map_or(Ok(()), Err)
     }
 
-    /// The request with these headers, and a key of this moment.
+    /// The request with these headers, those of the current trace, and a key of this moment.
     pub(crate) async fn on(&self, request: RequestBuilder) -> Result<RequestBuilder, String> {
         let mut headers = self.fixed.clone();
+        trace::inject(&mut headers);
         if let Some(keys) = &self.keys {
             let key = keys().await.map_err(|error| format!("there is no key: {error}"))?;
             let value = HeaderValue::try_from(format!("Bearer {}", key.trim()));

@@ -35,6 +35,11 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
+//! - `opentelemetry`: a call is in the trace of the span in which it is made, over the server to the nodes, where
+//!   the program has the layer of `tracing-opentelemetry` 0.34.
+//!
 //! # Limits
 //!
 //! - A call is one invocation of up to 500 supersteps, or several; a thread has one call at a time.
@@ -58,6 +63,7 @@
 // - `wire`: everything that enters or leaves the server, sealed
 // - `admin`: requests to the server's admin API
 // - `http`: the HTTP client
+// - `trace`: the trace of a caller, over the server
 
 mod admin;
 mod client;
@@ -65,6 +71,7 @@ mod events;
 mod headers;
 mod http;
 mod relay;
+mod trace;
 mod wire;
 mod worker;
 

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tracing::Span;
 
 use super::sdk::ResponseBody;
 
@@ -74,6 +75,7 @@ pub(super) struct Request {
 pub(super) struct Answer {
     body: Pin<Box<ResponseBody>>,
     attempt: Arc<Attempt>,
+    span: Span,
 }
 
 impl Request {
@@ -83,8 +85,8 @@ impl Request {
 }
 
 impl Answer {
-    pub(super) fn new(body: ResponseBody, attempt: Arc<Attempt>) -> Self {
-        Answer { body: Box::pin(body), attempt }
+    pub(super) fn new(body: ResponseBody, attempt: Arc<Attempt>, span: Span) -> Self {
+        Answer { body: Box::pin(body), attempt, span }
     }
 }
 
@@ -115,7 +117,8 @@ impl Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let Answer { body, attempt } = &mut *self;
+        let Answer { body, attempt, span } = &mut *self;
+        let _span = span.enter();
         ATTEMPT.sync_scope(Arc::clone(attempt), || body.as_mut().poll_frame(cx))
     }
 

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::{self, Answer, Attempt};
+use crate::trace;
 
 /// How long requests under way may take to come to a point where another worker can continue them.
 const PARTING: Duration = Duration::from_secs(10);
@@ -100,8 +101,10 @@ fn connection(
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let attempt = Arc::new(Attempt::default());
-        let answer = endpoint.handle(request.map(|body| attempt::Request::new(body, &attempt)));
-        ready(Ok::<_, Infallible>(answer.map(|body| Answer::new(body, attempt))))
+        let span = trace::of_attempt(&request);
+        let request = request.map(|body| attempt::Request::new(body, &attempt));
+        let answer = span.in_scope(|| endpoint.handle(request));
+        ready(Ok::<_, Infallible>(answer.map(|body| Answer::new(body, attempt, span))))
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())

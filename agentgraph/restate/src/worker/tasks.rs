@@ -9,6 +9,7 @@ use bytes::Bytes;
 use restate_sdk::context::RunFuture;
 use restate_sdk::errors::{HandlerError, TerminalError};
 use tokio::task::AbortHandle;
+use tracing::Instrument;
 
 use super::attempt::Runs;
 use super::hosted::Hosted;
@@ -135,7 +136,8 @@ async fn run_here(
                 far = far.given_up(lost(deaths));
             }
             let graph = Arc::clone(&hosted.graph);
-            let work = tokio::spawn(async move { graph.run_task(call, far).await });
+            let work = async move { graph.run_task(call, far).await };
+            let work = tokio::spawn(work.in_current_span());
             let _guard = AbortOnDrop(work.abort_handle());
             let end = match work.await {
                 Ok(Ok(reply)) => TaskEnd::Reply(reply),

@@ -22,6 +22,7 @@ mod secrets_stay_secret;
 mod streams_come_over_a_relay;
 mod threads_are_deleted;
 mod threads_migrate_or_are_refused;
+mod traces_go_over_the_server;
 mod values_of_any_size_fit;
 mod workers_refuse_what_cannot_work;
 

@@ -37,6 +37,8 @@ pub struct Settings<'a> {
     pub suspends_after: Option<&'a str>,
     /// The attempts of the default retry policy, after which an invocation pauses.
     pub pauses_after: Option<u32>,
+    /// The address that spans are sent to.
+    pub traces_to: Option<&'a str>,
     pub nodes: u16,
 }
 
@@ -54,26 +56,29 @@ pub async fn that_suspends_at_once() -> &'static Server {
 
 impl Server {
     pub async fn start() -> Server {
-        let mut server = Server::prepare(1, &[free_ports()], Settings::default());
-        server.start_process();
-        server.answers().await;
-        server
+        Server::with(Settings::default()).await
     }
 
     pub async fn that_suspends_after(time: &str) -> Server {
-        let settings = Settings { suspends_after: Some(time), ..Settings::default() };
+        Server::with(Settings { suspends_after: Some(time), ..Settings::default() }).await
+    }
+
+    pub async fn that_pauses_after(attempts: u32) -> Server {
+        Server::with(Settings { pauses_after: Some(attempts), ..Settings::default() }).await
+    }
+
+    async fn with(settings: Settings<'_>) -> Server {
         let mut server = Server::prepare(1, &[free_ports()], settings);
         server.start_process();
         server.answers().await;
         server
     }
 
-    pub async fn that_pauses_after(attempts: u32) -> Server {
-        let settings = Settings { pauses_after: Some(attempts), ..Settings::default() };
-        let mut server = Server::prepare(1, &[free_ports()], settings);
-        server.start_process();
-        server.answers().await;
-        server
+    /// One that suspends each invocation at once, too.
+    pub async fn that_traces_to(address: &str) -> Server {
+        let settings =
+            Settings { suspends_after: Some("0s"), traces_to: Some(address), ..Settings::default() };
+        Server::with(settings).await
     }
 
     /// A cluster in which each log entry is on two nodes. The first node sets it up.
@@ -108,6 +113,9 @@ impl Server {
             let addresses: Vec<String> =
                 nodes.iter().map(|[.., node]| format!("\"http://127.0.0.1:{node}/\"")).collect();
             sections += &format!("[metadata-client]\naddresses = [{}]\n", addresses.join(", "));
+        }
+        if let Some(address) = settings.traces_to {
+            config += &format!("tracing-endpoint = \"{address}\"\n");
         }
         if let Some(time) = settings.suspends_after {
             sections += &format!("[worker.invoker]\ninactivity-timeout = \"{time}\"\n");
@@ -152,6 +160,8 @@ impl Server {
             .args(["-c", UNTIL_INPUT_ENDS])
             .arg(binary())
             .arg(&self.folder)
+            // Spans are sent soon.
+            .env("OTEL_BSP_SCHEDULE_DELAY", "100")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
