@@ -239,7 +239,7 @@ pub mod host {
     #[doc(inline)]
     pub use crate::run::driven::{
         Commit, DrivenRun, Ground, HostedGraph, Need, NeedId, NeedKind, Reply, RunCall, RunEnd, StoreChange,
-        ThreadState,
+        ThreadRows, ThreadState,
     };
     #[doc(inline)]
     pub use crate::run::{TaskRun, forget_once, text_of_piece};

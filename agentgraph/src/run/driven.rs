@@ -26,6 +26,7 @@ pub use commit::Commit;
 pub use end::RunEnd;
 pub use ground::Ground;
 pub use hosted::HostedGraph;
+pub use image::ThreadRows;
 pub use need::{Need, NeedId, NeedKind, Reply, StoreChange};
 pub use run::DrivenRun;
 pub use thread_state::ThreadState;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use agentgraph::Memory;
-use agentgraph::host::{Ground, HostedGraph, NeedKind, Reply, RunCall};
+use agentgraph::host::{Ground, HostedGraph, NeedKind, Reply, RunCall, ThreadRows};
 use agentgraph::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{Done, Driver};
-use crate::graphs::{Work, asking, busy, looping, step};
+use crate::graphs::{Work, asking, busy, failing, looping, step};
 
 #[tokio::test]
 async fn a_long_loop_keeps_few_rows_and_does_not_slow_down() {
@@ -186,6 +186,46 @@ async fn a_journaled_run_asks_for_its_commits_to_be_stored_and_for_the_rest_when
 
 /// A graph, a call without a history, and one with it.
 type Late<'a> = (&'a dyn Fn() -> CompiledGraph<Work>, [RunCall; 2]);
+
+/// The rows are lost, and read from the history: calls end as if they were there.
+#[tokio::test]
+async fn a_thread_goes_on_with_the_rows_that_its_history_has() {
+    let invoke = || RunCall::invoke::<Work>(&(), &step("input", 0)).unwrap();
+    let give = |item: &str| RunCall::invoke::<Work>(&(), &Work::update().lines([item])).unwrap();
+    let loops = || looping(2_000);
+    let nested = || StateGraph::new().node("inner", failing()).edge(START, "inner").compile().unwrap();
+    let calls: [(&dyn Fn() -> CompiledGraph<Work>, Vec<RunCall>); 5] = [
+        (&|| busy(false), vec![invoke(), invoke()]),
+        (&|| asking(false), vec![invoke(), RunCall::update_state::<Work>(&(), &step("edit", 1)).unwrap()]),
+        (&collecting, vec![give("tea"), give("bad"), give("milk").abandon()]),
+        // So long that its rows have segments.
+        (&loops, vec![invoke().max_supersteps(1_100), RunCall::proceed().max_supersteps(1_000)]),
+        // A subgraph that has failed beside a finished task.
+        (&nested, vec![invoke(), RunCall::proceed()]),
+    ];
+    for (build, calls) in calls {
+        let [mut kept, mut lost] = [Driver::new(build(), build()), Driver::new(build(), build())];
+        for call in calls {
+            let (there, here) = (kept.call_once(call.clone()).await, lost.call_once(call).await);
+            assert_eq!((there.end, there.journal.tasks), (here.end, here.journal.tasks));
+            let rows = ThreadRows::read("t", &*lost.history).await.unwrap();
+            lost.rows = rows.into_vec().into_iter().collect();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_large_value_is_among_the_rows_that_the_history_has() {
+    let build = || reading(240, |_| 3_000, |page| page == 3);
+    let mut driver = Driver::new(build(), build());
+    let call = RunCall::invoke::<Book>(&(), &Book::update()).unwrap();
+    driver.call_once(call.max_supersteps(200)).await;
+    let rows = ThreadRows::read("t", &*driver.history).await.unwrap();
+    driver.rows = rows.into_vec().into_iter().collect();
+    let done = driver.call_once(RunCall::proceed()).await;
+    let seen = state(&driver, &done).await;
+    assert_eq!((seen.page, seen.text), (240, text_of(3)));
+}
 
 /// A store that is attached when the thread is there already gets what the thread has, then what follows.
 #[tokio::test]

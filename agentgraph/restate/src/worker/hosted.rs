@@ -77,6 +77,11 @@ impl Hosted {
         Label::new(part, &self.name, thread, "")
     }
 
+    /// The checkpointer, if it can list what it has of a thread.
+    pub(super) fn catalogued_saver(&self) -> Option<&dyn Checkpointer> {
+        self.saver.as_deref().filter(|saver| saver.catalog().is_some())
+    }
+
     /// What this worker gives a task, and the receiver of its events if they are read.
     pub(super) fn far_side(
         &self,

@@ -6,7 +6,7 @@ use restate_sdk::context::RunFuture;
 use restate_sdk::errors::HandlerError;
 
 use super::hosted::Hosted;
-use super::rows::Rows;
+use super::rows::{Rows, RowsPlace};
 use super::sdk::{About, Journal};
 use super::tasks::{of_wire, refusal};
 use crate::wire::Part;
@@ -30,10 +30,20 @@ pub(super) async fn look(
     let key = &key;
     match look {
         Look::State => {
-            let Rows { rows, .. } = Rows::read(hosted, ctx, thread, &mut false).await?;
-            let found = hosted.graph.thread_state(thread, rows).await;
-            let seen = seen(found.map(|found| Seen::State(found.map(Box::new))));
-            hosted.wire.send(key, label, &seen).await.map_err(of_wire)
+            let Rows { rows, .. } = Rows::read(RowsPlace { hosted, ctx, thread }, &mut false).await?;
+            let is_known = !rows.is_empty() || hosted.saver.is_none();
+            let read = move || async move {
+                let found = match is_known {
+                    true => hosted.graph.thread_state(thread, rows).await,
+                    false => hosted.graph.state(thread).await,
+                };
+                let seen = seen(found.map(|found| Seen::State(found.map(Box::new))));
+                hosted.wire.send(key, label, &seen).await.map_err(of_wire)
+            };
+            match is_known {
+                true => read().await,
+                false => Ok(ctx.run(read).name("state").await?),
+            }
         }
         // A checkpointer may answer otherwise when the journal is replayed.
         Look::History { limit, before } => {

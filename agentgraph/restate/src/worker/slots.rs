@@ -73,6 +73,11 @@ impl Slots {
         Ok((slots, rows.into_iter().map(|(_, row, payload)| (row, payload)).collect()))
     }
 
+    /// The keys of the rows.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &String> {
+        self.of_rows.keys()
+    }
+
     /// Carries out a change of rows. Returns what it does to the object, in an order in which a reader finds
     /// the rows before the change until it finds those after it.
     pub(super) fn change(&mut self, set: Vec<(String, Bytes)>, clear: &[String]) -> SlotChanges {

@@ -23,10 +23,8 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 use super::attempt::Runs;
 use super::hosted::Hosted;
 use super::posting::CallPosts;
-use super::room::Room;
-use super::rows::Rows;
+use super::rows::{Rows, RowsPlace};
 use super::sdk::{About, Journal, is_cancel};
-use super::slots::Slots;
 use super::tasks::{self, TaskPlace, of_wire, run_step};
 use super::waits::{Look, Over, Waits};
 use crate::wire::message::{
@@ -51,41 +49,53 @@ pub(super) async fn drive(
     about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
-    let runs = Runs::of_attempt();
+    let mut runs = Runs::of_attempt();
     let thread = &*about.key;
     let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, thread), input).await;
     let (DriveRequest { call, at, about: info }, key) = read.map_err(of_wire)?;
+    let place = RowsPlace { hosted, ctx, thread };
     let mut cancelled = false;
-    let Rows { rows, slots, room } = Rows::read(hosted, ctx, thread, &mut cancelled).await?;
+    let mut rows = Rows::read(place, &mut cancelled).await?;
     ctx.set(DRIVING, about.invocation_id.clone());
-    let base = if hosted.saver.is_some() { rows.clone() } else { Vec::new() };
-    let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows).journaled();
     let limit =
         call.supersteps_limit().unwrap_or(if hosted.graph.has_passes() { u64::MAX } else { DEFAULT_LIMIT });
-    let share = (limit > hosted.share).then_some(hosted.share);
-    let driven = match hosted.graph.drive(call, ground) {
-        Ok(run) => {
-            let posts = hosted.posts(&info, thread);
-            let mut steps = Steps {
-                hosted,
-                ctx,
-                caller: Caller { thread, key: &key, invocation: &about.invocation_id, info },
-                begun: run.now(),
-                run,
-                posts,
-                waits: Waits::new(ctx),
-                runs,
-                tasks: Tasks::default(),
-                stored: Stored { slots, room, base },
-                share,
-                drain: None,
-            };
-            if cancelled {
-                steps.run.cancel();
-            }
-            steps.run().await?
+    let mut waits = Waits::new(ctx);
+    // A thread without rows may be one that only the history knows: if another server has had it, or a graph
+    // in one process. The first commit finds that out, before a task has run, unless its events are read.
+    let mut may_be_known = rows.rows.is_empty() && hosted.catalogued_saver().is_some();
+    let mut restores = may_be_known && !(call.begins_a_run() && call.heard_views().is_empty());
+    let driven = loop {
+        if restores {
+            may_be_known = false;
+            rows.restore(place, &key, &mut runs, &mut cancelled).await?;
         }
-        Err(error) => Driven::Refused(SentProblem::from(&error)),
+        let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows.rows.clone()).journaled();
+        let run = match hosted.graph.drive(call.clone(), ground) {
+            Ok(run) => run,
+            Err(error) => break Driven::Refused(SentProblem::from(&error)),
+        };
+        let mut steps = Steps {
+            place,
+            caller: Caller { key: &key, invocation: &about.invocation_id, info: &info },
+            begun: run.now(),
+            run,
+            posts: hosted.posts(&info, thread),
+            waits,
+            runs,
+            tasks: Tasks::default(),
+            rows,
+            share: (limit > hosted.share).then_some(hosted.share),
+            drain: None,
+        };
+        if cancelled {
+            steps.run.cancel();
+        }
+        let driven = steps.run().await?;
+        restores = may_be_known && is_stale(&driven);
+        if !restores {
+            break driven;
+        }
+        Steps { waits, runs, rows, .. } = steps;
     };
     ctx.clear(DRIVING);
     let label = hosted.label(Part::Driven, thread);
@@ -137,10 +147,14 @@ pub(super) async fn delete(
     Ok(Bytes::new())
 }
 
+/// Whether the history has other rows than the thread.
+fn is_stale(driven: &Driven) -> bool {
+    matches!(driven, Driven::Ended(end) if end.error_code() == Some(Code::Stale.as_str()))
+}
+
 /// A call of a thread under way.
 struct Steps<'a> {
-    hosted: &'a Hosted,
-    ctx: &'a Journal,
+    place: RowsPlace<'a>,
     caller: Caller<'a>,
     /// Where the events of the loop go, if they are read.
     posts: Option<CallPosts>,
@@ -148,7 +162,8 @@ struct Steps<'a> {
     waits: Waits<'a>,
     runs: Runs,
     tasks: Tasks,
-    stored: Stored,
+    /// The rows of the thread; those at the beginning until the history has the thread.
+    rows: Rows,
     /// The most supersteps of this invocation; `None` if the call makes no more than those.
     share: Option<u64>,
     /// Why the call stops at its next boundary.
@@ -159,10 +174,9 @@ struct Steps<'a> {
 
 /// The call, as the client made it.
 struct Caller<'a> {
-    thread: &'a str,
     key: &'a SealKey,
     invocation: &'a str,
-    info: CallInfo,
+    info: &'a CallInfo,
 }
 
 #[derive(Default)]
@@ -173,14 +187,6 @@ struct Tasks {
     under_way: BTreeMap<NeedId, TaskId>,
     /// Tasks that are done, and whose durable steps are not needed once that is stored.
     forgettable: Vec<TaskId>,
-}
-
-/// The rows of the thread.
-struct Stored {
-    slots: Slots,
-    room: Room,
-    /// The rows at the beginning, until the history has the thread.
-    base: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -228,7 +234,7 @@ impl Steps<'_> {
     /// Whether the call is to go on in another invocation. That one begins with an empty journal.
     fn has_made_its_share(&self) -> bool {
         let steps = self.run.steps();
-        self.share.is_some_and(|share| steps >= share) || self.stored.room.is_journal_full() && steps > 0
+        self.share.is_some_and(|share| steps >= share) || self.rows.room.is_journal_full() && steps > 0
     }
 
     fn drain(&mut self, why: Drain) {
@@ -276,13 +282,13 @@ impl Steps<'_> {
         end: Result<Bytes, TerminalError>,
     ) -> Result<Reply, HandlerError> {
         let task = self.tasks.under_way.remove(&need);
-        self.stored.room.journal(end.as_ref().map_or(0, Bytes::len));
+        self.rows.room.journal(end.as_ref().map_or(0, Bytes::len));
         let payload = match end {
             Ok(payload) => payload,
             Err(error) => return Ok(Reply::HostFailed(error.message().to_owned())),
         };
-        let label = self.hosted.label(Part::TaskEnd, self.caller.thread);
-        Ok(match self.hosted.wire.receive(label, payload).await.map_err(of_wire)?.0 {
+        let label = self.place.hosted.label(Part::TaskEnd, self.place.thread);
+        Ok(match self.place.hosted.wire.receive(label, payload).await.map_err(of_wire)?.0 {
             TaskEnd::Reply(reply) => {
                 self.tasks.forgettable.extend(task.filter(|_| reply.is_done() && reply.durable_steps() > 0));
                 Reply::Task(reply)
@@ -296,7 +302,7 @@ impl Steps<'_> {
 impl Steps<'_> {
     /// Starts the tasks that the loop has asked for. Returns whether one of them has ended.
     async fn start_tasks(&mut self) -> Result<bool, HandlerError> {
-        if self.hosted.parts.is_cancelled() && !self.tasks.queued.is_empty() {
+        if self.place.hosted.parts.is_cancelled() && !self.tasks.queued.is_empty() {
             return Err("this worker is about to stop: another one goes on here".into());
         }
         let queued = std::mem::take(&mut self.tasks.queued);
@@ -313,8 +319,9 @@ impl Steps<'_> {
     }
 
     async fn run_alone(&mut self, need: NeedId, call: TaskCall) -> Result<bool, HandlerError> {
-        let Caller { thread, key, invocation, ref info } = self.caller;
-        let place = TaskPlace { hosted: self.hosted, ctx: self.ctx, invocation, key, thread };
+        let Caller { key, invocation, info } = self.caller;
+        let RowsPlace { hosted, ctx, thread } = self.place;
+        let place = TaskPlace { hosted, ctx, invocation, key, thread };
         match run_step(place, &mut self.runs, info.clone(), call, MOST_INLINE).await {
             Err(error) if is_cancel(&error) => self.run.cancel(),
             end => {
@@ -354,13 +361,14 @@ impl Steps<'_> {
                 Ok(state) => {
                     let message =
                         TaskMessage { call, state, about: self.caller.info.clone(), room: room as u64 };
-                    let label = self.hosted.label(Part::Task, self.caller.thread);
-                    let payload = self.hosted.wire.within(room).send(self.caller.key, label, &message).await;
+                    let label = self.place.hosted.label(Part::Task, self.place.thread);
+                    let payload =
+                        self.place.hosted.wire.within(room).send(self.caller.key, label, &message).await;
                     match payload {
                         Ok(payload) => {
-                            self.stored.room.journal(payload.len());
-                            let target = RequestTarget::service(self.hosted.tasks(), "run");
-                            self.waits.call(need, target, tasks::join(self.caller.thread, &payload));
+                            self.rows.room.journal(payload.len());
+                            let target = RequestTarget::service(self.place.hosted.tasks(), "run");
+                            self.waits.call(need, target, tasks::join(self.place.thread, &payload));
                         }
                         Err(error) => failed |= self.unsent(need, error)?,
                     }
@@ -388,10 +396,10 @@ impl Steps<'_> {
         states: &mut BTreeMap<[u8; 32], Vec<u8>>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let Some(size) = call.state().map(|state| state.len()) else { return Ok(None) };
-        if !self.hosted.wire.is_large(size) {
+        if !self.place.hosted.wire.is_large(size) {
             return Ok(None);
         }
-        if self.hosted.wire.blobs().is_none() {
+        if self.place.hosted.wire.blobs().is_none() {
             return if size.saturating_mul(copies) <= MOST_INLINE {
                 Ok(None)
             } else {
@@ -403,8 +411,8 @@ impl Steps<'_> {
         if let Some(known) = states.get(&hash) {
             return Ok(Some(known.clone()));
         }
-        let label = self.hosted.label(Part::State, self.caller.thread);
-        let payload = self.hosted.wire.write(self.caller.key, label, state.to_vec()).await?.to_vec();
+        let label = self.place.hosted.label(Part::State, self.place.thread);
+        let payload = self.place.hosted.wire.write(self.caller.key, label, state.to_vec()).await?.to_vec();
         states.insert(hash, payload.clone());
         Ok(Some(payload))
     }
@@ -414,33 +422,12 @@ impl Steps<'_> {
 impl Steps<'_> {
     /// Changes the rows of the object, and writes the commit to the graph's checkpointer.
     async fn store(&mut self, change: StoreChange) -> Result<Result<(), StoreError>, HandlerError> {
-        let mut payloads = Vec::with_capacity(change.set.len());
-        for key in &change.clear {
-            self.stored.room.clear(key);
-        }
-        for (key, row) in change.set {
-            let label = self.hosted.label(Part::Row, self.caller.thread).of_key(&key);
-            let wire = self.hosted.wire.within(self.stored.room.for_row(&key, self.hosted.saver.is_some()));
-            match wire.write(self.caller.key, label, row).await {
-                Ok(payload) => {
-                    self.stored.room.set(&key, payload.len());
-                    payloads.push((key, payload));
-                }
-                Err(error) if error.code() == Code::Encode => {
-                    return Ok(Err(StoreError::new(StoreCode::Encode, error.message())));
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        // A change is stored as a whole, or not at all.
-        for (key, value) in self.stored.slots.change(payloads, &change.clear) {
-            match value {
-                Some(value) => self.ctx.set(&key, value),
-                None => self.ctx.clear(&key),
-            }
+        let stored = self.rows.change(self.place, self.caller.key, change.set, &change.clear).await?;
+        if stored.is_err() {
+            return Ok(stored);
         }
         let forgettable = std::mem::take(&mut self.tasks.forgettable);
-        match (change.commit, &self.hosted.saver) {
+        match (change.commit, &self.place.hosted.saver) {
             (None, _) if forgettable.is_empty() => Ok(Ok(())),
             (_, None) => Ok(Ok(())),
             (commit, Some(saver)) => self.put(&**saver, commit.as_ref(), &forgettable).await,
@@ -454,11 +441,11 @@ impl Steps<'_> {
         commit: Option<&Commit>,
         forgettable: &[TaskId],
     ) -> Result<Result<(), StoreError>, HandlerError> {
-        let base = std::mem::take(&mut self.stored.base);
+        let base = std::mem::take(&mut self.rows.rows);
         let base = &base;
         loop {
             self.runs.next();
-            let stored = self.ctx.run(move || async move {
+            let stored = self.place.ctx.run(move || async move {
                 match put_and_forget(saver, base, commit, forgettable).await {
                     Ok(()) => Ok(Vec::new()),
                     // Another attempt may find the store back.

@@ -12,6 +12,7 @@ mod calls_are_steered;
 mod calls_pass_a_gateway;
 mod deployments_are_not_replaced;
 mod graphs_end_as_they_end_locally;
+mod histories_outlive_their_servers;
 mod hosts_keep_their_contract;
 mod killed_workers_lose_nothing;
 mod lost_servers_lose_nothing;

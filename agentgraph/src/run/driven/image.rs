@@ -2,6 +2,7 @@
 
 mod base;
 mod key;
+mod restored;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use agentgraph_checkpoint::{
 };
 
 pub(super) use base::write_base;
+pub use restored::ThreadRows;
 pub(super) use store::DrivenStore;
 
 /// A delta of fewer bytes contains no value that later records refer to.
