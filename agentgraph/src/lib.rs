@@ -234,7 +234,7 @@ pub mod edit {
 pub mod host {
     #[doc(inline)]
     pub use crate::context::host::{
-        FarSide, Host, TaskCall, TaskEvent, TaskEventKind, TaskEvents, TaskReply,
+        FarSide, Host, TaskCall, TaskEvent, TaskEventKind, TaskEvents, TaskLimit, TaskReply,
     };
     #[doc(inline)]
     pub use crate::run::driven::{

@@ -3,6 +3,7 @@
 mod attempt;
 mod definition;
 mod hosted;
+mod limits;
 mod look;
 mod posting;
 mod register;
@@ -34,7 +35,7 @@ use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::hosted::{Begun, ContextMaker, Hosted};
+use self::hosted::{Begun, ContextMaker, Hosted, Settings};
 use self::posting::Poster;
 use self::register::{Registration, Services};
 use crate::headers::Headers;
@@ -92,6 +93,7 @@ pub struct RestateWorker {
     share: u64,
     longest_task: Duration,
     deaths: u32,
+    limits_by: Option<String>,
 }
 
 impl Default for RestateWorker {
@@ -119,6 +121,7 @@ impl RestateWorker {
             share: SHARE,
             longest_task: LONGEST_TASK,
             deaths: DEATHS,
+            limits_by: None,
         }
     }
 
@@ -262,6 +265,17 @@ impl RestateWorker {
         self
     }
 
+    /// The header of a call by whose value the [limits](agentgraph::policy::Limit) of nodes count apart, such as
+    /// `x-tenant`: each tenant then has all places of a limit. The value is in the server in clear, as are the
+    /// names of threads.
+    ///
+    /// The most attempts of a limit hold over all workers and graphs of a server, by the limit's name; its rate
+    /// holds in each process.
+    pub fn limits_by(mut self, header: impl AsRef<str>) -> Self {
+        self.limits_by = Some(header.as_ref().to_ascii_lowercase());
+        self
+    }
+
     /// Serves until the process ends.
     ///
     /// # Errors
@@ -324,6 +338,10 @@ impl RestateWorker {
                 endpoint = endpoint.bind(service);
             }
         }
+        if let Some(limits) = definition::limits() {
+            services.insert(limits::SERVICE.to_owned(), Settings::new());
+            endpoint = endpoint.bind(limits);
+        }
         if let Some(key) = &self.identity {
             endpoint = endpoint.identity_key(key).map_err(|_| ServeError::IdentityKey)?;
         }
@@ -356,6 +374,7 @@ impl RestateWorker {
             share: self.share,
             longest_task: self.longest_task,
             deaths: self.deaths,
+            limits_by: self.limits_by.clone(),
             begun: Begun::default(),
             parts,
         })

@@ -9,8 +9,8 @@ mod events;
 mod far;
 mod reply;
 
-pub use call::TaskCall;
 pub(crate) use call::{EncodedState, TaskDetails, TaskNames};
+pub use call::{TaskCall, TaskLimit};
 pub(crate) use events::FarSink;
 pub use events::{TaskEvent, TaskEventKind, TaskEvents};
 pub use far::FarSide;

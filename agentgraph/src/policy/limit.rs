@@ -69,6 +69,15 @@ impl Limit {
         &self.name
     }
 
+    /// Its rate alone.
+    pub(crate) fn of_rate(self) -> Self {
+        Limit { places: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)), ..self }
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
     /// The number of attempts that run now.
     pub fn running(&self) -> usize {
         self.most - self.places.available_permits()

@@ -33,7 +33,7 @@ use crate::failure::{Failure, KeptError};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::policy::{Heartbeats, Policies};
+use crate::policy::{Heartbeats, Limit, Policies};
 use crate::record::blob::Blob;
 use crate::record::codec::Codec;
 use crate::record::header::Header;
@@ -254,6 +254,8 @@ struct FarAttempt {
     timeout: Option<Duration>,
     /// Why the node is not run.
     given_up: Option<String>,
+    /// Whether the task has a place of its node's limit.
+    has_place: bool,
 }
 
 impl FarAttempt {
@@ -326,6 +328,7 @@ impl FarAttempt {
             parent: None,
             timeout: far.timeout,
             given_up: far.given_up,
+            has_place: far.has_place,
         })
     }
 
@@ -385,6 +388,9 @@ impl FarAttempt {
         let limits = task.limits().unwrap_or_default();
         let mut policies = Policies::of_task(limits, self.node.policies.as_deref());
         policies.timeouts.run = policies.timeouts.run.into_iter().chain(self.timeout).min();
+        if self.has_place {
+            policies.limit = policies.limit.map(Limit::of_rate);
+        }
         let (call, number) = (NodeCall::of(&task), self.request.attempt);
         let spans = Spans::of_call();
         let attempt = attempt_once(&self.node.call, &policies, &call, number, spans.is_some());

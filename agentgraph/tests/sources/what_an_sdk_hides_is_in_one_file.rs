@@ -10,7 +10,7 @@ const FILE: &str = "worker/sdk.rs";
 const MOST: usize = 150;
 
 /// The items without a promise, and the functions of the hidden context.
-const HIDDEN: [&str; 22] = [
+const HIDDEN: [&str; 23] = [
     "restate_sdk_shared_core",
     "macro_support",
     "SealedDurableFuture",
@@ -26,6 +26,7 @@ const HIDDEN: [&str; 22] = [
     ".run(step)",
     ".call(target, None",
     ".cancel_invocation(",
+    ".attach_invocation(",
     ".awakeable(",
     ".resolve_awakeable(",
     ".signal::<",

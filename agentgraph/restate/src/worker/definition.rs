@@ -13,9 +13,9 @@ use restate_sdk::discovery::{
 use restate_sdk::errors::HandlerResult;
 use restate_sdk::service::ServiceDefinition;
 
-use super::hosted::Hosted;
+use super::hosted::{Hosted, Settings};
 use super::sdk::{self, About, Handlers, Journal};
-use super::{ServeError, look, steps, tasks, thread};
+use super::{ServeError, limits, look, steps, tasks, thread};
 
 /// The attempts of a read, half a minute in all. Its caller has left by then, so it is killed.
 const READS: u64 = 11;
@@ -27,14 +27,14 @@ const ALWAYS: u64 = u32::MAX as u64;
 /// How long after the time limit of its nodes the server gives up an invocation.
 const PAST_LIMIT: Duration = Duration::from_secs(60);
 
-/// A handler: it gets the bytes of a request, and returns those of the answer.
-type Handle = for<'a> fn(&'a Hosted, &'a Journal, &'a About, Bytes) -> BoxFuture<'a, HandlerResult<Bytes>>;
+/// A handler: it gets the bytes of a request, and returns those of the answer. `T` is what it belongs to.
+type Handle<T> = for<'a> fn(&'a T, &'a Journal, &'a About, Bytes) -> BoxFuture<'a, HandlerResult<Bytes>>;
 
 /// A handler with its settings.
-struct Entry {
+struct Entry<T> {
     name: &'static str,
-    handle: Handle,
     kind: Kind,
+    handle: Handle<T>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,76 +43,67 @@ enum Kind {
     Exclusive,
     /// One at a time for each key, called by other services only.
     ExclusiveInside,
-    /// Beside others.
+    /// Reads or asks, beside others.
     Shared,
+    /// Beside others, called by other services only.
+    SharedInside,
     /// Of a service without keys, called by other services only.
     Inside,
 }
 
+/// Handlers with their names and kinds.
+macro_rules! entries {
+    ($($name:literal $kind:ident $handle:expr),* $(,)?) => {
+        [$(Entry { name: $name, kind: Kind::$kind, handle: |h, c, m, b| Box::pin($handle(h, c, m, b)) }),*].into()
+    };
+}
+
 /// The three services of a graph.
 pub(super) fn services(hosted: &Arc<Hosted>) -> Result<[ServiceDefinition; 3], ServeError> {
-    let threads = [
-        Entry {
-            name: "call",
-            handle: |h, c, m, b| Box::pin(thread::call(h, c, m, b)),
-            kind: Kind::Exclusive,
-        },
-        Entry {
-            name: "cancel",
-            handle: |h, c, m, b| Box::pin(thread::cancel(h, c, m, b)),
-            kind: Kind::Shared,
-        },
-        Entry {
-            name: "delete",
-            handle: |h, c, m, b| Box::pin(thread::delete(h, c, m, b)),
-            kind: Kind::Exclusive,
-        },
-        Entry {
-            name: "answer",
-            handle: |h, c, m, b| Box::pin(thread::answer(h, c, m, b)),
-            kind: Kind::Shared,
-        },
-        Entry {
-            name: "wake",
-            handle: |h, c, m, b| Box::pin(thread::wake(h, c, m, b)),
-            kind: Kind::ExclusiveInside,
-        },
-        Entry {
-            name: "settle",
-            handle: |h, c, m, b| Box::pin(thread::settle(h, c, m, b)),
-            kind: Kind::Exclusive,
-        },
+    let threads = entries![
+        "call" Exclusive thread::call,
+        "cancel" Shared thread::cancel,
+        "delete" Exclusive thread::delete,
+        "answer" Shared thread::answer,
+        "wake" ExclusiveInside thread::wake,
+        "settle" Exclusive thread::settle,
     ];
-    let steps = [
-        Entry {
-            name: "drive",
-            handle: |h, c, m, b| Box::pin(steps::drive(h, c, m, b)),
-            kind: Kind::ExclusiveInside,
-        },
-        Entry {
-            name: "delete",
-            handle: |h, c, m, b| Box::pin(steps::delete(h, c, m, b)),
-            kind: Kind::ExclusiveInside,
-        },
-        Entry { name: "drain", handle: |h, c, m, b| Box::pin(steps::drain(h, c, m, b)), kind: Kind::Shared },
-        Entry { name: "look", handle: |h, c, m, b| Box::pin(look::look(h, c, m, b)), kind: Kind::Shared },
+    let steps = entries![
+        "drive" ExclusiveInside steps::drive,
+        "delete" ExclusiveInside steps::delete,
+        "drain" Shared steps::drain,
+        "look" Shared look::look,
     ];
-    let tasks =
-        [Entry { name: "run", handle: |h, c, m, b| Box::pin(tasks::run(h, c, m, b)), kind: Kind::Inside }];
+    let tasks = entries!["run" Inside tasks::run];
+    let (settings, longest_task) = (hosted.settings(), hosted.longest_task);
+    let define = |name: String, entries| {
+        let defined = definition(hosted, name, entries, settings.clone(), Some(longest_task));
+        defined.ok_or_else(|| ServeError::GraphName { graph: hosted.name.clone() })
+    };
     Ok([
-        definition(hosted, hosted.name.clone(), threads.into())?,
-        definition(hosted, hosted.steps(), steps.into())?,
-        definition(hosted, hosted.tasks(), tasks.into())?,
+        define(hosted.name.clone(), threads)?,
+        define(hosted.steps(), steps)?,
+        define(hosted.tasks(), tasks)?,
     ])
 }
 
-/// A service of a graph.
-struct Served {
-    hosted: Arc<Hosted>,
-    entries: Box<[Entry]>,
+/// The service of limits, which all graphs share.
+pub(super) fn limits() -> Option<ServiceDefinition> {
+    let entries: Box<[Entry<()>]> = entries![
+        "enter" ExclusiveInside |(): &'_ (), ctx, about, input| limits::enter(ctx, about, input),
+        "leave" ExclusiveInside |(): &'_ (), ctx, about, input| limits::leave(ctx, about, input),
+        "watch" SharedInside |(): &'_ (), ctx, about, input| limits::watch(ctx, about, input),
+    ];
+    definition(&Arc::new(()), limits::SERVICE.to_owned(), entries, Settings::new(), None)
 }
 
-impl Handlers for Served {
+/// A service.
+struct Served<T> {
+    of: Arc<T>,
+    entries: Box<[Entry<T>]>,
+}
+
+impl<T: Send + Sync + 'static> Handlers for Served<T> {
     fn handle<'a>(
         &'a self,
         name: &str,
@@ -121,30 +112,31 @@ impl Handlers for Served {
         input: Bytes,
     ) -> Option<BoxFuture<'a, HandlerResult<Bytes>>> {
         let entry = self.entries.iter().find(|entry| entry.name == name)?;
-        Some((entry.handle)(&self.hosted, journal, about, input))
+        Some((entry.handle)(&self.of, journal, about, input))
     }
 }
 
-fn definition(
-    hosted: &Arc<Hosted>,
+/// `None` if the name cannot be that of a service. Without tasks, no journal is of interest when it has ended.
+fn definition<T: Send + Sync + 'static>(
+    of: &Arc<T>,
     name: String,
-    entries: Box<[Entry]>,
-) -> Result<ServiceDefinition, ServeError> {
-    let bad_name = || ServeError::GraphName { graph: hosted.name.clone() };
+    entries: Box<[Entry<T>]>,
+    metadata: Settings,
+    longest_task: Option<Duration>,
+) -> Option<ServiceDefinition> {
     let ty = match entries.iter().any(|entry| entry.kind == Kind::Inside) {
         true => ServiceType::Service,
         false => ServiceType::VirtualObject,
     };
-    let handlers = entries.iter().map(|entry| handler(entry, hosted.longest_task));
     let manifest = Manifest {
         ty,
-        name: ServiceName::try_from(name).map_err(|_| bad_name())?,
-        handlers: handlers.collect::<Option<_>>().ok_or_else(bad_name)?,
+        name: ServiceName::try_from(name).ok()?,
+        handlers: entries.iter().map(|entry| handler(entry, longest_task)).collect::<Option<_>>()?,
         documentation: None,
-        metadata: hosted.settings(),
+        metadata,
         abort_timeout: None,
         inactivity_timeout: None,
-        journal_retention: None,
+        journal_retention: longest_task.is_none().then_some(0),
         idempotency_retention: None,
         enable_lazy_state: None,
         ingress_private: None,
@@ -154,15 +146,15 @@ fn definition(
         retry_policy_exponentiation_factor: None,
         retry_policy_on_max_attempts: None,
     };
-    Ok(sdk::service(Served { hosted: Arc::clone(hosted), entries }, manifest))
+    Some(sdk::service(Served { of: Arc::clone(of), entries }, manifest))
 }
 
-fn handler(entry: &Entry, longest_task: Duration) -> Option<Handler> {
-    let is_inside = matches!(entry.kind, Kind::ExclusiveInside | Kind::Inside);
+fn handler<T>(entry: &Entry<T>, longest_task: Option<Duration>) -> Option<Handler> {
+    let is_inside = matches!(entry.kind, Kind::ExclusiveInside | Kind::SharedInside | Kind::Inside);
     let is_read = entry.kind == Kind::Shared;
     let ty = match entry.kind {
         Kind::Exclusive | Kind::ExclusiveInside => Some(HandlerType::Exclusive),
-        Kind::Shared => Some(HandlerType::Shared),
+        Kind::Shared | Kind::SharedInside => Some(HandlerType::Shared),
         Kind::Inside => None,
     };
     Some(Handler {
@@ -181,7 +173,9 @@ fn handler(entry: &Entry, longest_task: Duration) -> Option<Handler> {
         documentation: None,
         metadata: Default::default(),
         // A node over its time is ended here, and the server need not do so.
-        abort_timeout: is_inside.then(|| millis(longest_task.saturating_add(PAST_LIMIT))),
+        abort_timeout: longest_task
+            .filter(|_| is_inside)
+            .map(|limit| millis(limit.saturating_add(PAST_LIMIT))),
         inactivity_timeout: None,
         // A look or a cancel is over when it is answered.
         journal_retention: is_read.then_some(0),

@@ -66,6 +66,8 @@ pub(super) struct Hosted {
     pub(super) longest_task: Duration,
     /// After how many lost workers a node is given up.
     pub(super) deaths: u32,
+    /// The header by whose value limits count apart.
+    pub(super) limits_by: Option<String>,
     /// The tasks that this process has begun.
     pub(super) begun: Begun,
     /// Whether the worker is about to stop.

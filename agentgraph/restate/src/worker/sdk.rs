@@ -82,6 +82,14 @@ impl Journal {
         self.0.cancel_invocation(invocation);
     }
 
+    /// The end of another invocation, or an error if it is not known any more.
+    pub(super) fn attach(
+        &self,
+        invocation: String,
+    ) -> impl DurableFuture<Output = Result<Bytes, TerminalError>> + Send {
+        self.0.attach_invocation(invocation)
+    }
+
     pub(super) fn sleep(
         &self,
         time: Duration,

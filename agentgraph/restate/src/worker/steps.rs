@@ -309,10 +309,12 @@ impl Steps<'_> {
         self.tasks.under_way.extend(queued.iter().map(|(need, call)| (*need, call.task)));
         match <[_; 1]>::try_from(queued) {
             // A step in this process blocks the invocation, so that nothing else could end meanwhile.
-            Ok([(need, call)]) if !call.remote && self.waits.is_empty() => match self.is_cancelled().await? {
-                true => Ok(true),
-                false => self.run_alone(need, call).await,
-            },
+            Ok([(need, call)]) if !call.remote && call.limit.is_none() && self.waits.is_empty() => {
+                match self.is_cancelled().await? {
+                    true => Ok(true),
+                    false => self.run_alone(need, call).await,
+                }
+            }
             Ok(queued) => self.call_tasks(queued.into()).await,
             Err(queued) => self.call_tasks(queued).await,
         }

@@ -13,6 +13,7 @@ use tracing::Instrument;
 
 use super::attempt::Runs;
 use super::hosted::Hosted;
+use super::limits;
 use super::sdk::{About, Journal};
 use crate::wire::message::{CallInfo, TaskEnd, TaskMessage};
 use crate::wire::{Part, SealKey};
@@ -29,7 +30,7 @@ pub(super) async fn run(
     let invocation = &*about.invocation_id;
     let (thread, payload) = split(input).ok_or_else(|| TerminalError::new("the request is no task"))?;
     let read = hosted.wire.receive::<TaskMessage>(hosted.label(Part::Task, &thread), payload).await;
-    let (TaskMessage { mut call, state, about, room }, key) = match read {
+    let (TaskMessage { mut call, state, about: info, room }, key) = match read {
         Ok(read) => read,
         Err(error) => return Err(of_wire(error)),
     };
@@ -38,9 +39,13 @@ pub(super) async fn run(
         let put = state.and_then(|(state, _)| call.put_state(state.into()));
         put.map_err(of_wire)?;
     }
+    if let Some(limit) = &call.limit {
+        let part = hosted.limits_by.as_ref().and_then(|header| info.headers.get(header));
+        limits::wait(ctx, about, limit, part.map(String::as_str)).await?;
+    }
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     let place = TaskPlace { hosted, ctx, invocation, key: &key, thread: &thread };
-    Ok(run_step(place, &mut runs, about, call, room).await?)
+    Ok(run_step(place, &mut runs, info, call, room).await?)
 }
 
 /// Where a task is a step.
@@ -132,6 +137,9 @@ async fn run_here(
 ) -> Result<Bytes, HandlerError> {
     let end = match hosted.far_side(about, thread) {
         Ok((mut far, posts)) => {
+            if call.limit.is_some() {
+                far = far.has_place();
+            }
             if deaths >= hosted.deaths {
                 far = far.given_up(lost(deaths));
             }

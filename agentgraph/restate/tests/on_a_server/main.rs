@@ -15,6 +15,7 @@ mod graphs_end_as_they_end_locally;
 mod histories_outlive_their_servers;
 mod hosts_keep_their_contract;
 mod killed_workers_lose_nothing;
+mod limits_hold_over_workers;
 mod lost_servers_lose_nothing;
 mod networks_are_cut;
 mod operators_find_threads;

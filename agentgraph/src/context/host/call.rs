@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::context::Units;
 use crate::error::{Code, Error};
 use crate::failure::Failure;
+use crate::policy::Limit;
 use crate::record::blob::Blob;
 use crate::record::bytes::Bytes;
 use crate::record::header::StoredLimits;
@@ -49,6 +50,10 @@ pub struct TaskCall {
     pub attempt: u32,
     /// Whether the node asks for another process: see [`IntoNode::remote`](crate::IntoNode::remote).
     pub remote: bool,
+    /// The [limit](crate::policy::Limit) of the node, for a host that keeps it over all of its processes: see
+    /// [`FarSide::has_place`](super::FarSide::has_place).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<TaskLimit>,
     /// SHA-256 of the state.
     state_hash: [u8; 32],
     /// The state it reads, as the operations of a full record.
@@ -56,6 +61,22 @@ pub struct TaskCall {
     /// [`TaskDetails`], as MessagePack: another format may change the type of a number in a question or in
     /// the arguments of an edit.
     details: Blob,
+}
+
+/// The limit of a node: its name, and how many attempts may run at once under that name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TaskLimit {
+    /// As [`Limit::name`](crate::policy::Limit::name).
+    pub name: String,
+    /// The most attempts at once.
+    pub most: u64,
+}
+
+impl From<&Limit> for TaskLimit {
+    fn from(limit: &Limit) -> Self {
+        TaskLimit { name: limit.name().to_owned(), most: limit.most() as u64 }
+    }
 }
 
 /// What a task needs beside its names and its state.
@@ -111,6 +132,7 @@ pub(crate) struct TaskNames {
     pub(crate) namespace: String,
     pub(crate) index: u32,
     pub(crate) remote: bool,
+    pub(crate) limit: Option<TaskLimit>,
 }
 
 /// A state as bytes, and their hash.
@@ -141,8 +163,8 @@ fn hash_of(bytes: &[u8]) -> [u8; 32] {
 impl TaskCall {
     /// The first attempt of a task.
     pub(crate) fn new(names: TaskNames, state: EncodedState, details: &TaskDetails) -> Result<Self, Error> {
-        let TaskNames { run, thread, task, step, max_supersteps, node, path, namespace, index, remote } =
-            names;
+        let TaskNames { run, thread, task, step, max_supersteps, node, path, namespace, .. } = names;
+        let (index, remote, limit) = (names.index, names.remote, names.limit);
         let details = encoded(&node, details)?;
         Ok(TaskCall {
             run,
@@ -156,6 +178,7 @@ impl TaskCall {
             index,
             attempt: 1,
             remote,
+            limit,
             state_hash: state.hash,
             state: Some(Blob(state.bytes)),
             details,

@@ -23,6 +23,8 @@ pub struct FarSide {
     pub(crate) timeout: Option<Duration>,
     /// Why the node is not run.
     pub(crate) given_up: Option<String>,
+    /// Whether the task has a place of its node's limit.
+    pub(crate) has_place: bool,
 }
 
 impl FarSide {
@@ -140,17 +142,25 @@ impl FarSide {
         self.given_up = Some(problem.into());
         self
     }
+
+    /// Says that the task has its place of the node's [limit](crate::host::TaskCall::limit), which the host keeps
+    /// over its processes: it waits for none in this process. The rate of the limit holds here all the same.
+    pub fn has_place(mut self) -> Self {
+        self.has_place = true;
+        self
+    }
 }
 
 impl fmt::Debug for FarSide {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FarSide { context, once, events, timeout, given_up } = self;
+        let FarSide { context, once, events, timeout, given_up, has_place } = self;
         let mut parts = out.debug_struct("FarSide");
         parts.field("context", &context.is_some()).field("once_in", &once.is_some());
         parts
             .field("events", &events.is_some())
             .field("timeout", timeout)
             .field("given_up", given_up)
+            .field("has_place", has_place)
             .finish()
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use serde_json::Value;
 
 use super::exit::{arrived, leaving};
-use crate::context::host::{EncodedState, Host, Reply, TaskCall, TaskDetails, TaskNames, TaskReply};
+use crate::context::host::{
+    EncodedState, Host, Reply, TaskCall, TaskDetails, TaskLimit, TaskNames, TaskReply,
+};
 use crate::context::{Interrupted, RunShared, TaskRequest, Units, VisibleEdits};
 use crate::engine::stored::{StoredStep, from_bytes};
 use crate::erased::{NodeFuture, NodeResult};
@@ -15,6 +17,7 @@ use crate::extract::Task;
 use crate::failure::{Failure, FarError};
 use crate::graph::Discipline;
 use crate::graph::run_graph::RunGraph;
+use crate::policy::Limit;
 use crate::record::blob::Blob;
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
@@ -89,6 +92,7 @@ impl HostRunner {
         let sent = SentNode {
             name: core.name(task.request.node),
             remote: node.is_some_and(|node| node.remote),
+            limit: policies.and_then(|policies| policies.limit.as_ref()),
             is_retried: policies.is_some_and(|policies| !policies.retry.is_empty()),
             in_superstep: core.rules.discipline == Discipline::Superstep,
         };
@@ -155,6 +159,7 @@ impl HostRunner {
 pub(crate) struct SentNode<'a> {
     pub(crate) name: &'a str,
     pub(crate) remote: bool,
+    pub(crate) limit: Option<&'a Limit>,
     /// Whether it has a retry policy.
     pub(crate) is_retried: bool,
     /// Whether it runs in a superstep, whose tasks are merged together.
@@ -179,6 +184,7 @@ fn task_call(
         namespace: shared.namespace().to_owned(),
         index: request.index,
         remote: node.remote,
+        limit: node.limit.map(TaskLimit::from),
     };
     let (spent, budget) = shared.root().spending.known();
     let details = TaskDetails {

@@ -58,6 +58,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let node = SentNode {
             name,
             remote: entry.remote,
+            limit: policies.and_then(|policies| policies.limit.as_ref()),
             is_retried: policies.is_some_and(|policies| !policies.retry.is_empty()),
             in_superstep: false,
         };
