@@ -100,10 +100,13 @@ pub(super) async fn drive(
     ctx.clear(DRIVING);
     let label = hosted.label(Part::Driven, thread);
     match hosted.wire.send(&key, label, &driven).await {
-        // The thread has gone on, only its end has no room in an answer.
+        // A state that fits into the thread fits into an answer. The error of a run may be large, too.
         Err(error) if error.code() == Code::Encode => {
-            let refused = Driven::Refused(SentProblem::from(&error));
-            hosted.wire.send(&key, label, &refused).await.map_err(of_wire)
+            let smaller = match driven {
+                Driven::Ended(end) => Driven::Ended(end.shortened()),
+                other => other,
+            };
+            hosted.wire.send(&key, label, &smaller).await.map_err(of_wire)
         }
         sent => sent.map_err(of_wire),
     }

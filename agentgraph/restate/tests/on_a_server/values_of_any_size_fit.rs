@@ -103,6 +103,20 @@ async fn without_a_checkpointer_the_largest_state_of_a_thread_is_answered() {
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.text.len(), SIZE);
 }
 
+/// An error beside a large state is answered, without the state, which the thread has.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_checkpointer_a_large_error_leaves_the_state_in_the_thread() {
+    let write = async || Book::update().text("x".repeat(8 * MIB));
+    let fail = async || -> Result<BookUpdate> { Err(format!("bad{}", "!".repeat(7 * MIB / 2)).into()) };
+    let graph =
+        StateGraph::new().node("write", write).node("fail", fail).edge(START, "write").edge("write", "fail");
+    let (_worker, graph) = serve(server::shared().await, "large-error", graph.compile().unwrap()).await;
+    let error = graph.invoke(Book::update()).thread("t").await.unwrap_err();
+    assert_eq!((error.code(), error.state::<Book>().is_none()), (Code::NodeFailed, true));
+    assert!(error.message().contains("bad!!!"));
+    assert_eq!(graph.state("t").await.unwrap().unwrap().values.text.len(), 8 * MIB);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_checkpointer_a_large_result_is_an_error_of_its_node() {
     let (_worker, graph) = serve(server::shared().await, "poor-writer", writer(40)).await;

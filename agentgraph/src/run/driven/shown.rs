@@ -120,6 +120,10 @@ impl SentError {
         }
     }
 
+    pub(super) fn shorten(&mut self) {
+        (self.failures, self.causes, self.state) = (Vec::new(), Vec::new(), None);
+    }
+
     /// The error, without its state if that does not fit this state any more.
     pub(super) fn into_error<S: StoredState>(mut self, schema: &S::Schema) -> Error {
         let state = self.state.take();
