@@ -192,9 +192,8 @@ impl RemoteThreads {
     /// If the server or its workers are not reached.
     pub async fn drain(&self, thread: &str) -> Result<bool, Error> {
         let payload = self.request(thread, &Order::Drain).await?;
-        let target = Target { service: &steps_of(&self.name), key: thread, handler: "drain" };
-        let driving = self.ingress.ask(target, payload).await?;
-        Ok(!driving.is_empty() && !self.is_gone(&driving).await?)
+        let running = self.ingress.ask(self.target(thread, "drain"), payload).await?;
+        Ok(!running.is_empty() && !self.is_gone(&running).await?)
     }
 
     /// As [`RemoteGraph::delete_thread`](crate::RemoteGraph::delete_thread).

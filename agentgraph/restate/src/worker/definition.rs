@@ -63,6 +63,7 @@ pub(super) fn services(hosted: &Arc<Hosted>) -> Result<[ServiceDefinition; 3], S
     let threads = entries![
         "call" Exclusive thread::call,
         "cancel" Shared thread::cancel,
+        "drain" Shared thread::drain,
         "delete" Exclusive thread::delete,
         "answer" Shared thread::answer,
         "wake" ExclusiveInside thread::wake,
@@ -71,7 +72,6 @@ pub(super) fn services(hosted: &Arc<Hosted>) -> Result<[ServiceDefinition; 3], S
     let steps = entries![
         "drive" ExclusiveInside steps::drive,
         "delete" ExclusiveInside steps::delete,
-        "drain" Shared steps::drain,
         "look" Shared look::look,
     ];
     let tasks = entries!["run" Inside tasks::run];

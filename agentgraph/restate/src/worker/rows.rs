@@ -46,7 +46,6 @@ impl Rows {
                 keys => break keys?,
             }
         };
-        keys.retain(|key| !key.starts_with('~'));
         keys.sort_unstable();
         let mut values = Vec::with_capacity(keys.len());
         for key in keys {

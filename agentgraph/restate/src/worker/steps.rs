@@ -35,9 +35,6 @@ use crate::wire::{MOST_INLINE, Part, SealKey, blob};
 /// The engine's limit of supersteps for a call without one.
 pub(super) const DEFAULT_LIMIT: u64 = 1_000;
 
-/// The invocation that drives the thread, beside its rows. No key of a row begins like this.
-const DRIVING: &str = "~driving";
-
 /// A run of single tasks in this process waits for nothing else. After this time it looks for a cancellation
 /// and for a drain before each of them.
 const BEFORE_LOOKS: Duration = Duration::from_millis(100);
@@ -56,7 +53,6 @@ pub(super) async fn drive(
     let place = RowsPlace { hosted, ctx, thread };
     let mut cancelled = false;
     let mut rows = Rows::read(place, &mut cancelled).await?;
-    ctx.set(DRIVING, about.invocation_id.clone());
     let limit =
         call.supersteps_limit().unwrap_or(if hosted.graph.has_passes() { u64::MAX } else { DEFAULT_LIMIT });
     let mut waits = Waits::new(ctx);
@@ -69,7 +65,12 @@ pub(super) async fn drive(
             may_be_known = false;
             rows.restore(place, &key, &mut runs, &mut cancelled).await?;
         }
-        let ground = Ground::new(thread, about.random_seed, at.time()).rows(rows.rows.clone()).journaled();
+        // A history that comes later begins with them.
+        let ground = match &hosted.saver {
+            Some(_) => rows.rows.clone(),
+            None => std::mem::take(&mut rows.rows),
+        };
+        let ground = Ground::new(thread, about.random_seed, at.time()).rows(ground).journaled();
         let run = match hosted.graph.drive(call.clone(), ground) {
             Ok(run) => run,
             Err(error) => break Driven::Refused(SentProblem::from(&error)),
@@ -97,7 +98,6 @@ pub(super) async fn drive(
         }
         Steps { waits, runs, rows, .. } = steps;
     };
-    ctx.clear(DRIVING);
     let label = hosted.label(Part::Driven, thread);
     match hosted.wire.send(&key, label, &driven).await {
         // A state that fits into the thread fits into an answer. The error of a run may be large, too.
@@ -110,21 +110,6 @@ pub(super) async fn drive(
         }
         sent => sent.map_err(of_wire),
     }
-}
-
-/// Has the invocation that drives a thread stop at its next boundary. Answers with its id, or with nothing.
-pub(super) async fn drain(
-    hosted: &Hosted,
-    ctx: &Journal,
-    about: &About,
-    input: Bytes,
-) -> Result<Bytes, HandlerError> {
-    hosted.check_order(Order::Drain, &about.key, input).await?;
-    let driving = ctx.get::<String>(DRIVING).await?;
-    if let Some(driving) = &driving {
-        Waits::signal_drain(ctx, driving);
-    }
-    Ok(driving.unwrap_or_default().into())
 }
 
 /// Deletes the rows of a thread, its history and its large values.

@@ -9,9 +9,10 @@ use restate_sdk::errors::HandlerError;
 use serde_json::{Value, json};
 
 use super::hosted::Hosted;
-use super::sdk::{About, Journal, handle_of, is_cancel, is_kill};
+use super::sdk::{About, Handle, Journal, handle_of, is_cancel, is_kill};
 use super::steps::DEFAULT_LIMIT;
 use super::tasks::{of_wire, refusal};
+use super::waits::DRAIN;
 use crate::headers;
 use crate::wire::message::{CallInfo, DriveRequest, Driven, Micros, Order, ThreadRequest};
 use crate::wire::{Part, SealKey};
@@ -22,8 +23,8 @@ use agentgraph::{Code, Error};
 const STATUS: &str = "status";
 /// When the sleep of a thread ends, in its status.
 const UNTIL: &str = "until";
-/// The invocation that has the thread.
-const RUNNING: &str = "running";
+/// The invocation that has the thread, in its status.
+const INVOCATION: &str = "invocation";
 /// The awakeable of a caller that waits for an answer.
 const WAITING: &str = "waiting";
 
@@ -46,9 +47,7 @@ pub(super) async fn wake(
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     let (request, key) = received(hosted, about, input).await?;
-    let shown = ctx.get::<Bytes>(STATUS).await?.unwrap_or_default();
-    let shown: Value = serde_json::from_slice(&shown).unwrap_or_default();
-    if shown[UNTIL] != json!(request.at) {
+    if status(ctx).await?[UNTIL] != json!(request.at) {
         return Ok(Bytes::new());
     }
     carry_out(hosted, ctx, about, request, &key).await
@@ -73,16 +72,16 @@ async fn carry_out(
     let request = about.headers.iter().map(|(name, value)| (name.as_str(), &**value));
     let headers = headers::of_call(headers, request);
     let info = CallInfo { headers, name, views: call.heard_views().to_vec() };
-    ctx.set(RUNNING, about.invocation_id.clone());
-    ctx.set(STATUS, shown(&json!({ "state": "running", "invocation": about.invocation_id })));
-    let caller = Caller { hosted, ctx, thread, key };
+    let running = json!({ "state": "running", INVOCATION: about.invocation_id });
+    ctx.set(STATUS, shown(&running));
+    let mut caller =
+        Caller { hosted, ctx, thread, key, invocation: &about.invocation_id, drain: Some(ctx.signal(DRAIN)) };
     let mut cancelled = false;
     let mut was_answered = false;
     let answer = loop {
         let request = DriveRequest { call: call.clone(), at, about: info.clone() };
         let Some(answer) = caller.drive(&request, &mut cancelled).await? else {
             ctx.set(STATUS, killed());
-            ctx.clear(RUNNING);
             return Err(refusal(&was_killed(thread)).into());
         };
         match caller.read(answer.clone()).await? {
@@ -104,7 +103,7 @@ async fn carry_out(
                 }
             }
             driven => {
-                ctx.set(STATUS, status(&driven));
+                ctx.set(STATUS, status_of(&driven));
                 if let Driven::Ended(end) = &driven
                     && let Some(until) = end.sleeps_until()
                 {
@@ -114,7 +113,6 @@ async fn carry_out(
             }
         }
     };
-    ctx.clear(RUNNING);
     if let Some(posts) = hosted.posts(&info, thread) {
         posts.end();
     }
@@ -127,13 +125,17 @@ struct Caller<'a> {
     ctx: &'a Journal,
     thread: &'a str,
     key: &'a SealKey,
+    invocation: &'a str,
+    /// The signal that asks for a drain; `None` once it has come.
+    drain: Option<Handle>,
 }
 
 impl Caller<'_> {
     /// Has the steps carry out a call. A cancellation of this invocation reaches the steps, which then end
-    /// the call in good order; so their answer is waited for all the same. `None` if they were killed.
+    /// the call in good order; so their answer is waited for all the same. A drain is passed on to them.
+    /// `None` if they were killed.
     async fn drive(
-        &self,
+        &mut self,
         request: &DriveRequest,
         cancelled: &mut bool,
     ) -> Result<Option<Bytes>, HandlerError> {
@@ -145,7 +147,16 @@ impl Caller<'_> {
             handle.cancel();
         }
         loop {
-            match self.ctx.select(vec![handle_of(&call)]).await {
+            let handles = [handle_of(&call)].into_iter().chain(self.drain).collect();
+            match self.ctx.select(handles).await {
+                Ok(1) => {
+                    self.drain = None;
+                    match call.invocation_handle().await {
+                        Ok(steps) => self.ctx.send_signal(steps.invocation_id(), DRAIN),
+                        Err(error) if is_cancel(&error) => *cancelled = true,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
                 Ok(_) => {
                     return match call.await {
                         Ok(answer) => Ok(Some(answer)),
@@ -170,7 +181,9 @@ impl Caller<'_> {
         let (id, awakeable) = self.ctx.awakeable();
         self.ctx.set(WAITING, id);
         if end.is_interrupted() {
-            let state = json!({ "state": "waiting", "interrupts": end.interrupts().len() });
+            let state = json!({
+                "state": "waiting", INVOCATION: self.invocation, "interrupts": end.interrupts().len()
+            });
             self.ctx.set(STATUS, shown(&state));
         }
         let mut handles = vec![handle_of(&awakeable)];
@@ -221,11 +234,28 @@ pub(super) async fn cancel(
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     hosted.check_order(Order::Cancel, &about.key, input).await?;
-    let running = ctx.get::<String>(RUNNING).await?;
+    let running = status(ctx).await?[INVOCATION].as_str().map(str::to_owned);
     if let Some(running) = &running {
         ctx.cancel(running);
     }
     Ok(running.unwrap_or_default().into())
+}
+
+/// Has the call that runs in the thread stop at its next boundary. Answers as [`cancel`] does; one that waits
+/// for an answer has nothing to stop.
+pub(super) async fn drain(
+    hosted: &Hosted,
+    ctx: &Journal,
+    about: &About,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    hosted.check_order(Order::Drain, &about.key, input).await?;
+    let status = status(ctx).await?;
+    let running = status[INVOCATION].as_str().filter(|_| status["state"] == "running");
+    if let Some(running) = running {
+        ctx.send_signal(running, DRAIN);
+    }
+    Ok(running.unwrap_or_default().to_owned().into())
 }
 
 /// Mends what a call has left that was killed at the server: no other call has the thread now.
@@ -236,9 +266,8 @@ pub(super) async fn settle(
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     hosted.check_order(Order::Settle, &about.key, input).await?;
-    if ctx.get::<String>(RUNNING).await?.is_some() {
+    if !status(ctx).await?[INVOCATION].is_null() {
         ctx.set(STATUS, killed());
-        ctx.clear(RUNNING);
         ctx.clear(WAITING);
     }
     Ok(Bytes::new())
@@ -276,6 +305,11 @@ pub(super) async fn answer(
     Ok(Bytes::new())
 }
 
+async fn status(ctx: &Journal) -> Result<Value, HandlerError> {
+    let shown = ctx.get::<Bytes>(STATUS).await?.unwrap_or_default();
+    Ok(serde_json::from_slice(&shown).unwrap_or_default())
+}
+
 fn killed() -> Bytes {
     shown(&json!({ "state": "killed" }))
 }
@@ -307,7 +341,7 @@ fn shown(status: &Value) -> Bytes {
     status.to_string().into()
 }
 
-fn status(driven: &Driven) -> Bytes {
+fn status_of(driven: &Driven) -> Bytes {
     let Driven::Ended(end) = driven else { return shown(&json!({ "state": "refused" })) };
     let questions = end.interrupts().iter().filter(|interrupt| interrupt.until.is_none()).count();
     let mut state = match (end.error_code(), end.stop_reason()) {

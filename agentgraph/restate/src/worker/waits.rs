@@ -15,7 +15,7 @@ use restate_sdk::errors::TerminalError;
 use super::sdk::{Handle, Journal, handle_of};
 
 /// The name of the signal that asks for a drain.
-const DRAIN: &str = "drain";
+pub(super) const DRAIN: &str = "drain";
 
 pub(super) struct Waits<'a> {
     ctx: &'a Journal,
@@ -90,11 +90,6 @@ impl<'a, F: DurableFuture<Output = Result<(), TerminalError>> + Send + 'a> Wait<
 impl<'a> Waits<'a> {
     pub(super) fn new(ctx: &'a Journal) -> Self {
         Waits { ctx, open: Vec::new(), drain: Some(ctx.signal(DRAIN)), over: None }
-    }
-
-    /// Asks an invocation for a drain.
-    pub(super) fn signal_drain(ctx: &Journal, invocation: &str) {
-        ctx.send_signal(invocation, DRAIN);
     }
 
     /// Looks for signals without waiting for them. It finds those that came before the end of the last step,
