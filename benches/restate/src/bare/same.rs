@@ -17,7 +17,6 @@ impl Same {
     #[handler]
     async fn call(&self, ctx: ObjectContext<'_>, order: Json<Order>) -> HandlerResult<Json<State>> {
         let Json(order) = order;
-        ctx.set("running", ctx.invocation_id().to_owned());
         ctx.set("status", format!(r#"{{"invocation":"{}","state":"running"}}"#, ctx.invocation_id()));
         let state = loop {
             let Json(driven) =
@@ -27,7 +26,6 @@ impl Same {
             }
         };
         ctx.set("status", r#"{"state":"finished"}"#.to_owned());
-        ctx.clear("running");
         Ok(Json(state))
     }
 }
@@ -50,10 +48,9 @@ impl SameSteps {
     async fn drive(&self, ctx: ObjectContext<'_>, order: Json<Order>) -> HandlerResult<Json<Driven>> {
         let Json(Order { work, kept }) = order;
         let mut state = State::default();
-        for key in ctx.get_keys().await?.iter().filter(|key| !key.starts_with('~')) {
-            state = ctx.get::<Json<State>>(key).await?.unwrap_or_default().into_inner();
+        for key in ctx.get_keys().await? {
+            state = ctx.get::<Json<State>>(&key).await?.unwrap_or_default().into_inner();
         }
-        ctx.set("~driving", ctx.invocation_id().to_owned());
         if state.count == 0 {
             if let Work::Branches { .. } = work {
                 state.text = text(0);
@@ -80,7 +77,6 @@ impl SameSteps {
                 self.commit(&ctx, &state, kept).await?;
             }
         }
-        ctx.clear("~driving");
         let is_done = !matches!(work, Work::Steps(steps) if state.count < steps);
         Ok(Json(Driven { state, is_done }))
     }
