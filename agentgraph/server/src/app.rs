@@ -2,11 +2,13 @@
 
 mod assistants;
 mod events;
+mod owned;
 mod states;
 mod threads;
 
 pub(crate) use assistants::{assistant_json, version_of};
 pub(crate) use events::NewEvent;
+pub(crate) use owned::{OWNER, owner_of};
 pub(crate) use states::{checkpoint_json, empty_state, interrupts_json};
 pub(crate) use threads::{named_back, rename};
 
@@ -17,10 +19,13 @@ use std::time::Duration;
 use agentgraph::Store;
 use serde_json::{Map, Value};
 
+use self::owned::OwnedRecords;
+use crate::access::Caller;
 use crate::error::{ApiError, RecordError};
 use crate::graph::ServedGraph;
 use crate::ids;
 use crate::live::Live;
+use crate::meters::Meters;
 use crate::records::{Kind, Record, Records};
 
 /// What happens at the start of a server with runs that a killed process has left.
@@ -38,18 +43,75 @@ pub(crate) struct Settings {
     pub(crate) on_restart: OnRestart,
     pub(crate) heartbeat: Duration,
     pub(crate) max_body: usize,
+    /// Runs that wait or are under way, of one caller.
+    pub(crate) max_runs: usize,
+    /// Requests that stay open, of one caller.
+    pub(crate) max_streams: usize,
 }
 
+/// The server as one caller sees it.
+#[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) graphs: BTreeMap<String, Arc<dyn ServedGraph>>,
+    pub(crate) graphs: Arc<BTreeMap<String, Arc<dyn ServedGraph>>>,
+    /// Those of the caller.
     pub(crate) records: Arc<dyn Records>,
+    all_records: Arc<dyn Records>,
+    pub(crate) caller: Caller,
     /// What graphs and clients remember beyond threads.
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) live: Live,
-    pub(crate) settings: Settings,
+    pub(crate) live: Arc<Live>,
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) settings: Arc<Settings>,
 }
 
 impl App {
+    /// The server as an operator sees it, who sees everything.
+    pub(crate) fn new(
+        graphs: BTreeMap<String, Arc<dyn ServedGraph>>,
+        records: Arc<dyn Records>,
+        store: Arc<dyn Store>,
+        settings: Settings,
+    ) -> Self {
+        App {
+            graphs: Arc::new(graphs),
+            all_records: Arc::clone(&records),
+            records,
+            caller: Caller::operator(),
+            store,
+            live: Arc::new(Live::new()),
+            meters: Arc::new(Meters::new()),
+            settings: Arc::new(settings),
+        }
+    }
+
+    /// The server as a caller sees it.
+    pub(crate) fn seen_by(&self, caller: &Caller) -> Arc<Self> {
+        let all = Arc::clone(&self.all_records);
+        let records: Arc<dyn Records> = match caller.name() {
+            None => Arc::clone(&all),
+            Some(name) => Arc::new(OwnedRecords { all: Arc::clone(&all), owner: name.to_owned() }),
+        };
+        Arc::new(App { records, caller: caller.clone(), ..self.clone() })
+    }
+
+    /// The whole server, for what goes on after a request.
+    pub(crate) fn whole(&self) -> Arc<Self> {
+        self.seen_by(&Caller::operator())
+    }
+
+    /// Metadata of what the caller makes, with the owner that only an operator can choose.
+    pub(crate) fn owned(&self, mut metadata: Map<String, Value>) -> Map<String, Value> {
+        if let Some(name) = self.caller.name() {
+            metadata.insert(OWNER.to_owned(), name.into());
+        }
+        metadata
+    }
+
+    /// Whether something belongs to the caller, or the caller is an operator.
+    pub(crate) fn has(&self, owner: Option<&str>) -> bool {
+        self.caller.name().is_none_or(|name| owner == Some(name))
+    }
+
     /// A new record, stored.
     pub(crate) async fn insert(
         &self,

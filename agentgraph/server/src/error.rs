@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use agentgraph::Code;
 use agentgraph::checkpoint::{StoreCode, StoreError};
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ pub enum ServerError {
     /// The address can be reached from other machines, and nothing checks who calls.
     #[error(
         "{0} can be reached from other machines, and the server would let in everyone: set keys with \
-         `Server::bearer_keys`, or call `Server::allow_anyone` if something in front of it checks callers"
+         `Server::bearer_keys` or another check of callers, or call `Server::allow_anyone` if something in front of it checks callers"
     )]
     Unprotected(SocketAddr),
     /// Two graphs have one name.
@@ -119,11 +119,16 @@ impl Failed {
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) detail: String,
+    /// A word for programs, where the status does not say enough.
+    code: Option<&'static str>,
 }
+
+/// After how many seconds a caller that has too much under way may try again. When some of it ends is not known.
+const RETRY_AFTER: &str = "1";
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        ApiError { status, detail: detail.into() }
+        ApiError { status, detail: detail.into(), code: None }
     }
 
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
@@ -132,6 +137,12 @@ impl ApiError {
 
     pub(crate) fn unknown(what: &str, id: &str) -> Self {
         ApiError::new(StatusCode::NOT_FOUND, format!("{what} {id} not found"))
+    }
+
+    /// The caller has as many of something as it may have at a time.
+    pub(crate) fn too_many(code: &'static str, what: &str, limit: usize) -> Self {
+        let detail = format!("a caller has at most {limit} {what} at a time: try again when some have ended");
+        ApiError { code: Some(code), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, detail) }
     }
 
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {
@@ -185,6 +196,21 @@ impl From<StoreError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "detail": self.detail }))).into_response()
+        let mut body = json!({ "detail": self.detail });
+        if let Some(code) = self.code {
+            body["code"] = code.into();
+        }
+        let mut response = (self.status, Json(body)).into_response();
+        let header = match self.status {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                Some((header::RETRY_AFTER, RETRY_AFTER))
+            }
+            _ => None,
+        };
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        response
     }
 }

@@ -44,6 +44,9 @@ pub struct RunConfig {
     pub context: Map<String, Value>,
     /// The metadata of the run.
     pub metadata: Map<String, Value>,
+    /// The name of the caller that owns the thread. The store has the items of a caller below it: what a
+    /// client knows as `["notes"]` is `[owner, "notes"]` to a node.
+    pub owner: Option<String>,
 }
 
 /// A call on a thread.

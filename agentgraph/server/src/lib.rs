@@ -47,23 +47,30 @@
 //! - `live`: the runs of this process
 //! - `graph`: a graph by JSON
 //! - `messages`: messages in LangChain's shape
+//! - `meters`: what is counted for `/metrics`
 //! - `records`: what is kept, and its stores
+//! - `access`: who calls, and how that is known
 //! - `ids`: ids and times on the wire
 //! - `error`: errors
 
 #![warn(clippy::too_many_lines)]
 
+mod access;
 mod app;
 mod error;
 mod graph;
 mod ids;
 mod live;
 mod messages;
+mod meters;
 pub mod records;
 mod routes;
 mod runs;
 mod server;
 
+#[cfg(feature = "jwt")]
+pub use access::Jwt;
+pub use access::{Authenticate, Caller, Denied, LayeredCaller};
 pub use app::OnRestart;
 pub use error::{NamedError, RecordError, ServerError};
 pub use graph::RunConfig;

@@ -5,8 +5,10 @@
 //! readers follow at their own pace, so no reader holds up a run or another reader.
 
 mod log;
+mod usage;
 
 pub(crate) use log::{LoggedEvent, ThreadLog};
+pub(crate) use usage::{Permit, Usage};
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -47,7 +49,11 @@ pub(crate) enum StopAction {
 pub(crate) struct LiveRun {
     pub(crate) id: String,
     pub(crate) thread: String,
+    /// The owner of the thread.
+    pub(crate) owner: Option<String>,
     pub(crate) cancel: CancellationToken,
+    /// Its place among the runs of its caller, until it ends.
+    permit: Mutex<Option<Permit>>,
     frames: Mutex<Vec<Arc<Frame>>>,
     /// How many frames there are, and whether more can come. Readers wait for a change of it.
     progress: watch::Sender<Progress>,
@@ -77,10 +83,12 @@ struct Trace {
 const MARKS: usize = 8192;
 
 impl LiveRun {
-    pub(crate) fn new(id: &str, thread: &str) -> Arc<Self> {
+    pub(crate) fn new(id: &str, thread: &str, owner: Option<&str>, permit: Option<Permit>) -> Arc<Self> {
         Arc::new(LiveRun {
             id: id.to_owned(),
             thread: thread.to_owned(),
+            owner: owner.map(str::to_owned),
+            permit: Mutex::new(permit),
             cancel: CancellationToken::new(),
             frames: Mutex::default(),
             progress: watch::Sender::default(),
@@ -127,6 +135,7 @@ impl LiveRun {
     /// Ends the run for its readers. After it nothing is sent.
     pub(crate) fn end(&self, result: Value) {
         *lock(&self.result) = Some(result);
+        lock(&self.permit).take();
         self.progress.send_modify(|progress| progress.ended = true);
     }
 
@@ -217,6 +226,10 @@ pub(crate) struct Live {
     /// Tells the readers of a whole thread of new runs.
     pub(crate) started: broadcast::Sender<Arc<LiveRun>>,
     pub(crate) tasks: TaskTracker,
+    /// The runs that wait or are under way, by caller.
+    pub(crate) queued: Arc<Usage>,
+    /// The requests that stay open, by caller.
+    pub(crate) streams: Arc<Usage>,
     /// Cancelled when the server stops: runs end their superstep.
     pub(crate) drain: CancellationToken,
 }
@@ -230,6 +243,8 @@ impl Live {
             logs: Mutex::default(),
             started: broadcast::Sender::new(1024),
             tasks: TaskTracker::new(),
+            queued: Arc::default(),
+            streams: Arc::default(),
             drain: CancellationToken::new(),
         }
     }
@@ -281,6 +296,13 @@ impl Live {
         let lines = lock(&self.lines);
         let Some(line) = lines.get(thread) else { return Vec::new() };
         line.active.iter().chain(&line.waiting).cloned().collect()
+    }
+
+    /// How many runs are under way, and how many wait.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let lines = lock(&self.lines);
+        let running = lines.values().filter(|line| line.active.is_some()).count();
+        (running, lines.values().map(|line| line.waiting.len()).sum())
     }
 
     pub(crate) fn active(&self, thread: &str) -> Option<Arc<LiveRun>> {

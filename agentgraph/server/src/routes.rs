@@ -4,6 +4,9 @@ mod assistants;
 mod body;
 mod commands;
 mod events;
+mod gate;
+mod metrics;
+mod openapi;
 mod pages;
 mod runs;
 mod socket;
@@ -13,35 +16,28 @@ mod store;
 mod threads;
 mod ui;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::middleware::{self, Next};
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, StatusCode};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
+use self::gate::Shared;
 use self::pages::check_page;
+use crate::access::Access;
 use crate::app::App;
 use crate::error::ApiError;
 
 pub(crate) use self::pages::Pages;
 
-/// The keys that callers must show, as digests: comparing those tells nothing of a key by its time.
-pub(crate) type Keys = HashSet<[u8; 32]>;
-
-pub(crate) fn digest(key: &str) -> [u8; 32] {
-    Sha256::digest(key.as_bytes()).into()
-}
-
-pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>, pages: Arc<Pages>) -> Router {
+pub(crate) fn router(app: Arc<App>, access: Arc<Access>, pages: Arc<Pages>) -> Router {
     let max_body = app.settings.max_body;
-    let routes = Router::new()
+    Router::new()
         .route("/info", get(info))
         .merge(assistants::routes())
         .merge(threads::routes())
@@ -50,13 +46,11 @@ pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>, pages: Arc<Pages>) 
         .merge(commands::routes())
         .merge(events::routes())
         .merge(store::routes())
-        .merge(ui::routes());
-    let routes = match keys {
-        Some(keys) => routes.layer(middleware::from_fn_with_state(keys, check_key)),
-        None => routes,
-    };
-    routes
+        .merge(ui::routes())
+        .merge(metrics::routes())
+        .layer(middleware::from_fn_with_state((Arc::clone(&app), access), gate::check))
         .merge(ui::page())
+        .merge(openapi::routes())
         .route("/ok", get(async || Json(json!({ "ok": true }))))
         .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "Not Found"))
         .method_not_allowed_fallback(async || {
@@ -69,28 +63,13 @@ pub(crate) fn router(app: Arc<App>, keys: Option<Arc<Keys>>, pages: Arc<Pages>) 
 }
 
 fn cors(pages: &Arc<Pages>) -> CorsLayer {
-    let exposed = ["content-location", "location", "x-pagination-total", "x-pagination-next"];
+    let exposed = ["content-location", "location", "retry-after", "x-pagination-total", "x-pagination-next"];
     CorsLayer::new()
         .allow_origin(pages.allow_origin())
         .allow_methods(AllowMethods::mirror_request())
         .allow_headers(AllowHeaders::mirror_request())
         .allow_private_network(true)
         .expose_headers(exposed.map(HeaderName::from_static))
-}
-
-async fn check_key(State(keys): State<Arc<Keys>>, request: Request, next: Next) -> Response {
-    if shows_key(request.headers(), &keys) {
-        return next.run(request).await;
-    }
-    ApiError::new(StatusCode::UNAUTHORIZED, "a key is missing or wrong: send it as a bearer token")
-        .into_response()
-}
-
-fn shows_key(headers: &HeaderMap, keys: &Keys) -> bool {
-    let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let bearer = header(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-    let given = bearer.or_else(|| header(HeaderName::from_static("x-api-key")));
-    given.is_some_and(|key| keys.contains(&digest(key)))
 }
 
 async fn info() -> Json<Value> {
@@ -115,8 +94,6 @@ fn page(items: Vec<Value>, offset: usize, total: usize) -> Response {
     }
     response
 }
-
-type Shared = State<Arc<App>>;
 
 type Reply = Result<Response, ApiError>;
 

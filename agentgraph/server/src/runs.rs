@@ -18,7 +18,8 @@ use agentgraph::run::StopReason;
 use serde_json::{Map, Value, json};
 
 use self::events::Events;
-use crate::app::{App, OnRestart};
+use crate::access::Caller;
+use crate::app::{App, OWNER, OnRestart, owner_of};
 use crate::error::{ApiError, RecordError};
 use crate::graph::End;
 use crate::ids;
@@ -48,15 +49,18 @@ impl App {
             let detail = format!("the thread belongs to another graph than {}", assistant.parent);
             return Err(ApiError::conflict(detail));
         }
+        let limit = self.settings.max_runs;
+        let permit = self.live.queued.take(&self.caller, limit);
+        let permit = permit.ok_or_else(|| ApiError::too_many("too_many_runs", "runs", limit))?;
         let id = ids::new_id();
-        let live = LiveRun::new(&id, &thread.id);
+        let live = LiveRun::new(&id, &thread.id, owner_of(thread), Some(permit));
         let Some(must_drive) = self.live.join(&live, request.strategy) else {
             let detail =
                 "Thread is already running a task. Wait for it, or choose another multitask strategy.";
             return Err(ApiError::conflict(detail));
         };
         if must_drive {
-            let (app, thread) = (Arc::clone(self), thread.id.clone());
+            let (app, thread) = (self.whole(), thread.id.clone());
             self.live.tasks.spawn(async move { app.drive_line(&thread).await });
         }
         let stored = self.store_run(thread, &id, request).await;
@@ -66,10 +70,12 @@ impl App {
 
     async fn store_run(&self, thread: &Record, id: &str, request: &RunRequest) -> Result<Record, ApiError> {
         let assistant = &request.assistant;
+        let mut metadata = request.metadata.clone();
+        metadata.extend(owner_of(thread).map(|owner| (OWNER.to_owned(), owner.into())));
         let data = json!({
             "assistant_id": assistant.id,
             "graph_id": assistant.parent,
-            "metadata": request.metadata,
+            "metadata": metadata,
             "kwargs": request.kwargs,
             "multitask_strategy": request.strategy_name,
             "is_temporary": request.is_temporary,
@@ -115,7 +121,10 @@ impl App {
             let query = Query { status: Some(status.to_owned()), ..Query::all(Kind::Run) };
             for run in self.records.page(&query).await? {
                 if self.settings.on_restart == OnRestart::Continue {
-                    let live = LiveRun::new(&run.id, &run.parent);
+                    let owner = owner_of(&run);
+                    let caller = owner.map_or_else(Caller::operator, Caller::named);
+                    let permit = self.live.queued.take(&caller, usize::MAX);
+                    let live = LiveRun::new(&run.id, &run.parent, owner, permit);
                     live.stored(true);
                     if self.live.join(&live, Strategy::Enqueue) == Some(true) {
                         let (app, thread) = (Arc::clone(self), run.parent.clone());

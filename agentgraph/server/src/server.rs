@@ -15,12 +15,12 @@ use schemars::JsonSchema;
 use serde_json::Value;
 use tokio::net::{TcpListener, ToSocketAddrs};
 
+use crate::access::{Access, Authenticate, Caller};
 use crate::app::{App, OnRestart, Settings};
 use crate::error::ServerError;
 use crate::graph::{ServedGraph, TypedGraph};
-use crate::live::Live;
 use crate::records::{MemoryRecords, Records, SqliteRecords};
-use crate::routes::{Keys, Pages, digest, router};
+use crate::routes::{Pages, router};
 
 /// Serves graphs over HTTP, for the clients of LangGraph.
 ///
@@ -46,7 +46,7 @@ pub struct Server {
     graphs: Vec<(String, Attach)>,
     keep: Keep,
     store: Option<Arc<dyn Store>>,
-    keys: Keys,
+    access: Access,
     lets_in_anyone: bool,
     origins: Vec<String>,
     settings: Settings,
@@ -82,13 +82,15 @@ impl Server {
             graphs: Vec::new(),
             keep: Keep::Sqlite("agentgraph.db".into()),
             store: None,
-            keys: Keys::new(),
+            access: Access::default(),
             lets_in_anyone: false,
             origins: Vec::new(),
             settings: Settings {
                 on_restart: OnRestart::default(),
                 heartbeat: Duration::from_secs(5),
                 max_body: 16 * 1024 * 1024,
+                max_runs: usize::MAX,
+                max_streams: usize::MAX,
             },
             drain_limit: Duration::from_secs(30),
         }
@@ -158,10 +160,57 @@ impl Server {
         self
     }
 
-    /// Lets in only callers that show one of these keys, as `Authorization: Bearer ..` or `x-api-key: ..`,
-    /// where clients put their API key.
+    /// Lets in callers that show one of these keys, as `Authorization: Bearer ..` or `x-api-key: ..`, where
+    /// clients put their API key. They are [operators](Caller::operator): they see and change everything.
     pub fn bearer_keys<K: AsRef<str>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
-        self.keys.extend(keys.into_iter().map(|key| digest(key.as_ref())));
+        keys.into_iter().for_each(|key| self.access.add_key(key.as_ref(), Caller::operator()));
+        self
+    }
+
+    /// Lets in a caller that shows this key. It sees and changes only what is its own.
+    ///
+    /// ```
+    /// use agentgraph_server::{Caller, Server};
+    ///
+    /// let server = Server::new().caller_key("a-key", Caller::named("ada"));
+    /// # drop(server);
+    /// ```
+    pub fn caller_key(mut self, key: impl AsRef<str>, caller: Caller) -> Self {
+        self.access.add_key(key.as_ref(), caller);
+        self
+    }
+
+    /// Lets in callers with the tokens of an issuer. Each sees and changes only what is its own.
+    #[cfg(feature = "jwt")]
+    pub fn jwt(mut self, tokens: crate::Jwt) -> Self {
+        self.access.add(tokens, false);
+        self
+    }
+
+    /// Lets in the callers that code of one's own knows; [`LayeredCaller`](crate::LayeredCaller) is for those
+    /// of a layer in front. Since it may read cookies, which a browser adds to requests of any page, pages of
+    /// other sites are kept out unless [`allow_origin`](Self::allow_origin) names them.
+    ///
+    /// ```
+    /// use agentgraph_server::{Authenticate, Caller, Denied, Server};
+    /// use axum::http::request::Parts;
+    ///
+    /// struct Proxied;
+    ///
+    /// #[async_trait::async_trait]
+    /// impl Authenticate for Proxied {
+    ///     async fn authenticate(&self, request: &Parts) -> Result<Caller, Denied> {
+    ///         // A proxy in front sets it, and removes what callers send under this name.
+    ///         let user = request.headers.get("x-user").and_then(|user| user.to_str().ok());
+    ///         user.map(Caller::named).ok_or(Denied::Unknown)
+    ///     }
+    /// }
+    ///
+    /// let server = Server::new().authenticate(Proxied);
+    /// # drop(server);
+    /// ```
+    pub fn authenticate(mut self, check: impl Authenticate) -> Self {
+        self.access.add(check, true);
         self
     }
 
@@ -194,6 +243,21 @@ impl Server {
     /// Limits the body of a request; 16 MiB unless set.
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.settings.max_body = bytes;
+        self
+    }
+
+    /// Limits the runs that one caller has waiting or under way in this process; not limited unless set. A
+    /// further one is answered with 429, `Retry-After` and the code `too_many_runs`.
+    pub fn max_runs_per_caller(mut self, runs: usize) -> Self {
+        self.settings.max_runs = runs;
+        self
+    }
+
+    /// Limits the requests of one caller that stay open in this process: streams, WebSockets, and those that
+    /// wait for a run; not limited unless set. A further one is answered with 429, `Retry-After` and the code
+    /// `too_many_streams`.
+    pub fn max_streams_per_caller(mut self, streams: usize) -> Self {
+        self.settings.max_streams = streams;
         self
     }
 
@@ -231,13 +295,12 @@ impl Server {
                 return Err(ServerError::SameName(name));
             }
         }
-        let app = Arc::new(App { graphs, records, store, live: Live::new(), settings: self.settings });
+        let app = Arc::new(App::new(graphs, records, store, self.settings));
         app.add_system_assistants().await?;
         app.recover().await?;
-        let keys = (!self.keys.is_empty()).then(|| Arc::new(self.keys));
-        let any = keys.is_some() || self.lets_in_anyone;
+        let any = self.access.keeps_pages_out() || self.lets_in_anyone;
         let pages = Pages { any, origins: self.origins, by_names_of_this_machine: false };
-        Ok(RunningServer { app, keys, pages, drain_limit: self.drain_limit })
+        Ok(RunningServer { app, access: Arc::new(self.access), pages, drain_limit: self.drain_limit })
     }
 
     /// The routes, to be nested in an axum application of one's own. Runs that are under way when it ends go
@@ -269,7 +332,7 @@ impl Server {
     /// superstep, and goes on at the next start.
     ///
     /// # Errors
-    /// [`ServerError::Unprotected`] if other machines can reach the address and no keys are set; as
+    /// [`ServerError::Unprotected`] if other machines can reach the address and nothing checks callers; as
     /// [`start`](Self::start); and if the address cannot be used.
     ///
     /// ```
@@ -304,7 +367,7 @@ impl Server {
     /// As [`serve`](Self::serve).
     pub async fn serve_on(self, listener: TcpListener) -> Result<(), ServerError> {
         let address = listener.local_addr()?;
-        if !address.ip().is_loopback() && self.keys.is_empty() && !self.lets_in_anyone {
+        if !address.ip().is_loopback() && !self.access.is_set() && !self.lets_in_anyone {
             return Err(ServerError::Unprotected(address));
         }
         let mut server = self.start().await?;
@@ -341,7 +404,7 @@ pub fn ui<S: StoredState + JsonSchema>(graph: CompiledGraph<S>) -> Server {
 #[derive(Clone)]
 pub struct RunningServer {
     app: Arc<App>,
-    keys: Option<Arc<Keys>>,
+    access: Arc<Access>,
     pages: Pages,
     drain_limit: Duration,
 }
@@ -349,7 +412,7 @@ pub struct RunningServer {
 impl RunningServer {
     /// The routes.
     pub fn router(&self) -> Router {
-        router(Arc::clone(&self.app), self.keys.clone(), Arc::new(self.pages.clone()))
+        router(Arc::clone(&self.app), Arc::clone(&self.access), Arc::new(self.pages.clone()))
     }
 
     /// Ends the server in good order: each run ends its superstep, its streams end, and it goes on at the

@@ -56,6 +56,16 @@ impl App {
             .ok_or_else(|| ApiError::unknown("Assistant", &id))
     }
 
+    /// An assistant that the caller may change.
+    pub(crate) async fn own_assistant(&self, id: &str) -> Result<Record, ApiError> {
+        let found = self.assistant(id).await?;
+        if self.has(super::owner_of(&found)) {
+            return Ok(found);
+        }
+        let detail = "the assistant is there for all callers: make one of your own with POST /assistants";
+        Err(ApiError::new(axum::http::StatusCode::FORBIDDEN, detail))
+    }
+
     /// The assistant that a run names: by its id, or by the name of a graph.
     pub(crate) async fn assistant_of_run(&self, name: &str) -> Result<Record, ApiError> {
         if self.graphs.contains_key(name) {

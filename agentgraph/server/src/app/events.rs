@@ -8,7 +8,7 @@ use super::App;
 use crate::error::RecordError;
 use crate::ids;
 use crate::live::{LoggedEvent, ThreadLog};
-use crate::records::LogEntry;
+use crate::records::{Kind, LogEntry};
 
 /// An event that has no number yet.
 pub(crate) struct NewEvent {
@@ -80,6 +80,17 @@ impl App {
         }
     }
 
+    /// The number of the last event of a log that the caller may see; 0 if there is none.
+    pub(crate) async fn seen_through(&self, log: &ThreadLog) -> Result<u64, RecordError> {
+        Ok(if self.sees(&log.thread).await? { log.last() } else { 0 })
+    }
+
+    /// Whether the caller may see the events of a thread. One of another caller is to it like one that is not
+    /// there yet.
+    async fn sees(&self, thread: &str) -> Result<bool, RecordError> {
+        Ok(self.caller.name().is_none() || self.records.get(Kind::Thread, thread).await?.is_some())
+    }
+
     /// Some of the events after a number that are there. The number becomes that of the last one.
     pub(crate) async fn known_events(
         &self,
@@ -94,7 +105,8 @@ impl App {
         };
         // There are none if the thread was removed.
         *at = events.last().map_or(known.max(*at), |last| last.seq);
-        Ok(events)
+        // Asked for each time: a reader may have come before the thread, which may then be another caller's.
+        Ok(if events.is_empty() || self.sees(&log.thread).await? { events } else { Vec::new() })
     }
 
     async fn stored_events(&self, thread: &str, after: u64) -> Result<Vec<LoggedEvent>, RecordError> {

@@ -47,7 +47,7 @@ impl App {
             Some(id) => ids::parse_uuid("thread_id", id)?,
             None => ids::new_id(),
         };
-        let data = json!({ "metadata": metadata, "error": null });
+        let data = json!({ "metadata": self.owned(metadata), "error": null });
         match self.insert((Kind::Thread, &id, ""), "idle", data).await? {
             Some(made) => Ok(made),
             None if may_exist => self.thread(&id).await,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -31,7 +31,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/assistants/{id}/latest", post(latest))
 }
 
-async fn create(State(app): Shared, Body(body): Body) -> Reply {
+async fn create(Shared(app): Shared, Body(body): Body) -> Reply {
     let graph = text(&body, "graph_id")?.unwrap_or_default();
     if !app.graphs.contains_key(&graph) {
         return Err(ApiError::unknown("Graph", &graph));
@@ -46,14 +46,14 @@ async fn create(State(app): Shared, Body(body): Body) -> Reply {
         "description": text(&body, "description")?,
         "config": optional_object(&body, "config")?,
         "context": optional_object(&body, "context")?,
-        "metadata": optional_object(&body, "metadata")?,
+        "metadata": app.owned(optional_object(&body, "metadata")?),
     });
     let data = json!({
         "metadata": version["metadata"], "name": version["name"], "version": 1, "versions": [version],
     });
     match app.insert((Kind::Assistant, &id, &graph), "", data).await? {
         Some(made) => Ok(Json(assistant_json(&made, None)).into_response()),
-        None if body["if_exists"] == "do_nothing" => one(State(app), Path(id)).await,
+        None if body["if_exists"] == "do_nothing" => one(Shared(app), Path(id)).await,
         None => Err(ApiError::conflict(format!("Assistant {id} already exists"))),
     }
 }
@@ -81,29 +81,30 @@ async fn found(app: &App, body: &Value) -> Result<Vec<Record>, ApiError> {
     Ok(found)
 }
 
-async fn search(State(app): Shared, Body(body): Body) -> Reply {
+async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
     let (offset, limit) = page_of(&body)?;
     let found = found(&app, &body).await?;
     let shown = found.iter().skip(offset).take(limit).map(|one| assistant_json(one, None)).collect();
     Ok(page(shown, offset, found.len()))
 }
 
-async fn count(State(app): Shared, Body(body): Body) -> Reply {
+async fn count(Shared(app): Shared, Body(body): Body) -> Reply {
     Ok(Json(found(&app, &body).await?.len()).into_response())
 }
 
-async fn one(State(app): Shared, Path(id): Path<String>) -> Reply {
+async fn one(Shared(app): Shared, Path(id): Path<String>) -> Reply {
     Ok(Json(assistant_json(&app.assistant(&id).await?, None)).into_response())
 }
 
-async fn change(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
-    let found = app.assistant(&id).await?;
+async fn change(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    let found = app.own_assistant(&id).await?;
     let graph = text(&body, "graph_id")?;
     if graph.as_ref().is_some_and(|graph| !app.graphs.contains_key(graph)) {
         return Err(ApiError::unknown("Graph", &graph.unwrap_or_default()));
     }
     let (config, context) = (optional_object(&body, "config")?, optional_object(&body, "context")?);
-    let (metadata, name) = (optional_object(&body, "metadata")?, text(&body, "name")?);
+    let metadata = app.owned(optional_object(&body, "metadata")?);
+    let name = text(&body, "name")?;
     let description = text(&body, "description")?;
     let change = |one: &mut Record| {
         let mut version = crate::app::version_of(one).clone();
@@ -135,8 +136,8 @@ async fn change(State(app): Shared, Path(id): Path<String>, Body(body): Body) ->
     Ok(Json(assistant_json(&changed, None)).into_response())
 }
 
-async fn remove(State(app): Shared, Path(id): Path<String>) -> Reply {
-    let found = app.assistant(&id).await?;
+async fn remove(Shared(app): Shared, Path(id): Path<String>) -> Reply {
+    let found = app.own_assistant(&id).await?;
     if app.graphs.keys().any(|graph| ids::assistant_of(graph) == found.id) {
         return Err(ApiError::conflict("a graph's own assistant stays as long as the graph"));
     }
@@ -144,7 +145,7 @@ async fn remove(State(app): Shared, Path(id): Path<String>) -> Reply {
     Ok(no_content())
 }
 
-async fn versions(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+async fn versions(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     let found = app.assistant(&id).await?;
     let (offset, limit) = page_of(&body)?;
     let wanted = optional_object(&body, "metadata")?;
@@ -155,8 +156,8 @@ async fn versions(State(app): Shared, Path(id): Path<String>, Body(body): Body) 
     Ok(Json(shown.map(|version| assistant_json(&found, Some(version))).collect::<Value>()).into_response())
 }
 
-async fn latest(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
-    let found = app.assistant(&id).await?;
+async fn latest(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+    let found = app.own_assistant(&id).await?;
     let wanted = &body["version"];
     let versions = found.data["versions"].as_array().cloned().unwrap_or_default();
     let Some(version) = versions.iter().find(|version| version["version"] == *wanted) else {
@@ -176,11 +177,11 @@ async fn graph_of(app: &App, id: &str) -> Result<Arc<dyn ServedGraph>, ApiError>
     app.graphs.get(&assistant.parent).cloned().ok_or_else(|| ApiError::unknown("Graph", &assistant.parent))
 }
 
-async fn graph(State(app): Shared, Path(id): Path<String>) -> Reply {
+async fn graph(Shared(app): Shared, Path(id): Path<String>) -> Reply {
     Ok(Json(graph_of(&app, &id).await?.drawing()).into_response())
 }
 
-async fn schemas(State(app): Shared, Path(id): Path<String>) -> Reply {
+async fn schemas(Shared(app): Shared, Path(id): Path<String>) -> Reply {
     let assistant = app.assistant_of_run(&id).await?;
     let schema = graph_of(&app, &id).await?.schema().cloned();
     Ok(Json(json!({
@@ -191,7 +192,7 @@ async fn schemas(State(app): Shared, Path(id): Path<String>) -> Reply {
 }
 
 /// The schemas of subgraphs, which have none yet.
-async fn subgraphs(State(app): Shared, Path(path): Path<Vec<(String, String)>>, _: Fields) -> Reply {
+async fn subgraphs(Shared(app): Shared, Path(path): Path<Vec<(String, String)>>, _: Fields) -> Reply {
     let id = path.first().map(|(_, id)| id.clone()).unwrap_or_default();
     graph_of(&app, &id).await?;
     Ok(Json(json!({})).into_response())

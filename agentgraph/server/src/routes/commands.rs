@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, routing::post};
@@ -23,7 +23,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
     Router::new().route("/threads/{id}/commands", post(commands))
 }
 
-async fn commands(State(app): Shared, Path(id): Path<String>, Parsed(body): Parsed) -> Response {
+async fn commands(Shared(app): Shared, Path(id): Path<String>, Parsed(body): Parsed) -> Response {
     match Command::read(body) {
         Ok(command) => Json(command.answer(&app, &id).await).into_response(),
         Err(refused) => (StatusCode::BAD_REQUEST, Json(refused)).into_response(),
@@ -109,7 +109,10 @@ impl Command {
     /// the command has events of its own.
     pub(super) async fn applied_through(&self, app: &App, thread: &str) -> Result<u64, Failure> {
         let thread = ids::parse_uuid("thread_id", thread)?;
-        Ok(app.kept_log(&thread).await?.map_or(0, |log| log.last()))
+        Ok(match app.kept_log(&thread).await? {
+            Some(log) => app.seen_through(&log).await?,
+            None => 0,
+        })
     }
 
     pub(super) async fn result(&self, app: &Arc<App>, thread: &str) -> Result<Value, Failure> {

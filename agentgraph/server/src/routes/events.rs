@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use futures_util::stream;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
     Router::new().route("/threads/{id}/stream/events", both(socket, events))
 }
 
-async fn events(State(app): Shared, Path(id): Path<String>, Parsed(body): Parsed) -> Reply {
+async fn events(Shared(app): Shared, Path(id): Path<String>, Parsed(body): Parsed) -> Reply {
     let filter = Filter::read(&body)?;
     let at = match &body["since"] {
         Value::Null => 0,

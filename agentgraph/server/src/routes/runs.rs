@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -113,33 +113,33 @@ impl Started {
     }
 }
 
-async fn create(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+async fn create(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     let started = start(&app, &id, &body).await?;
     Ok(started.at(false, "", Json(run_json(&started.run))))
 }
 
-async fn wait(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+async fn wait(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     Ok(start(&app, &id, &body).await?.waited(false).await)
 }
 
-async fn stream(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+async fn stream(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     Ok(start(&app, &id, &body).await?.streamed(&app, false))
 }
 
-async fn create_alone(State(app): Shared, Body(body): Body) -> Reply {
+async fn create_alone(Shared(app): Shared, Body(body): Body) -> Reply {
     let started = start_alone(&app, &body).await?;
     Ok(started.at(true, "", Json(run_json(&started.run))))
 }
 
-async fn wait_alone(State(app): Shared, Body(body): Body) -> Reply {
+async fn wait_alone(Shared(app): Shared, Body(body): Body) -> Reply {
     Ok(start_alone(&app, &body).await?.waited(true).await)
 }
 
-async fn stream_alone(State(app): Shared, Body(body): Body) -> Reply {
+async fn stream_alone(Shared(app): Shared, Body(body): Body) -> Reply {
     Ok(start_alone(&app, &body).await?.streamed(&app, true))
 }
 
-async fn list(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+async fn list(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
     let thread = app.thread(&id).await?;
     let query = Query {
         parent: Some(thread.id),
@@ -153,11 +153,11 @@ async fn list(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Rep
     Ok(Json(runs.iter().map(run_json).collect::<Value>()).into_response())
 }
 
-async fn one(State(app): Shared, Path((id, run)): Path<(String, String)>) -> Reply {
+async fn one(Shared(app): Shared, Path((id, run)): Path<(String, String)>) -> Reply {
     Ok(Json(run_json(&app.run(&id, &run).await?)).into_response())
 }
 
-async fn remove(State(app): Shared, Path((id, run)): Path<(String, String)>) -> Reply {
+async fn remove(Shared(app): Shared, Path((id, run)): Path<(String, String)>) -> Reply {
     let run = app.run(&id, &run).await?;
     if app.live.run(&run.id).is_some_and(|live| !live.has_ended()) {
         return Err(ApiError::conflict("the run is under way: cancel it first"));
@@ -168,11 +168,11 @@ async fn remove(State(app): Shared, Path((id, run)): Path<(String, String)>) -> 
     Ok(no_content())
 }
 
-async fn join(State(app): Shared, Path((id, run)): Path<(String, String)>, fields: Fields) -> Reply {
+async fn join(Shared(app): Shared, Path((id, run)): Path<(String, String)>, fields: Fields) -> Reply {
     joined(&app, &app.run(&id, &run).await?, &fields).await
 }
 
-async fn join_alone(State(app): Shared, Path(run): Path<String>, fields: Fields) -> Reply {
+async fn join_alone(Shared(app): Shared, Path(run): Path<String>, fields: Fields) -> Reply {
     let run = alone(&app, &run).await?;
     joined(&app, &run, &fields).await
 }
@@ -183,7 +183,8 @@ async fn alone(app: &App, run: &str) -> Result<Record, ApiError> {
     if let Some(found) = app.records.get(Kind::Run, &run).await? {
         return Ok(found);
     }
-    let live = app.live.run(&run).ok_or_else(|| ApiError::unknown("Run", &run))?;
+    let live = app.live.run(&run).filter(|live| app.has(live.owner.as_deref()));
+    let live = live.ok_or_else(|| ApiError::unknown("Run", &run))?;
     let data = json!({});
     let (parent, status) = (live.thread.clone(), "success".to_owned());
     Ok(Record { kind: Kind::Run, id: run, parent, status, created: 0, updated: 0, version: 0, data })
@@ -202,7 +203,7 @@ async fn joined(app: &Arc<App>, run: &Record, fields: &Fields) -> Reply {
 }
 
 async fn join_stream(
-    State(app): Shared,
+    Shared(app): Shared,
     Path((id, run)): Path<(String, String)>,
     headers: HeaderMap,
     fields: Fields,
@@ -211,7 +212,7 @@ async fn join_stream(
 }
 
 async fn join_stream_alone(
-    State(app): Shared,
+    Shared(app): Shared,
     Path(run): Path<String>,
     headers: HeaderMap,
     fields: Fields,
@@ -249,7 +250,7 @@ fn action_of(fields: &Fields) -> Result<StopAction, ApiError> {
 }
 
 /// Cancels runs of a thread by their ids, or all with a status.
-async fn cancel_many(State(app): Shared, fields: Fields, Body(body): Body) -> Reply {
+async fn cancel_many(Shared(app): Shared, fields: Fields, Body(body): Body) -> Reply {
     let action = action_of(&fields)?;
     let mut runs = Vec::new();
     match (text(&body, "status")?.as_deref(), text(&body, "thread_id")?, texts(&body, "run_ids")?) {
@@ -284,7 +285,7 @@ async fn cancel_many(State(app): Shared, fields: Fields, Body(body): Body) -> Re
     Ok(no_content())
 }
 
-async fn cancel(State(app): Shared, Path((id, run)): Path<(String, String)>, fields: Fields) -> Reply {
+async fn cancel(Shared(app): Shared, Path((id, run)): Path<(String, String)>, fields: Fields) -> Reply {
     let run = app.run(&id, &run).await?;
     let action = action_of(&fields)?;
     let wait = fields.flag("wait");

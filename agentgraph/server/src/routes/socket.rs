@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
+use axum::extract::Path;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Path, State};
 use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -12,17 +13,20 @@ use tokio::time::timeout;
 use super::Shared;
 use super::commands::{Command, Failure};
 use super::events::Filter;
+use super::gate::Place;
 use crate::app::App;
 use crate::ids;
 use crate::live::{LoggedEvent, ThreadLog};
 
 pub(super) async fn socket(
-    State(app): Shared,
+    Shared(app): Shared,
     Path(id): Path<String>,
+    Extension(place): Extension<Place>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let upgrade = upgrade.max_message_size(app.settings.max_body);
     upgrade.on_upgrade(async move |mut socket| {
+        let _until_the_end = place;
         let end = match ids::parse_uuid("thread_id", &id) {
             Ok(thread) => serve(&app, &mut socket, &thread).await,
             // A page cannot read the status of a refused upgrade. Clients know these codes as final.
@@ -45,8 +49,11 @@ async fn serve(app: &Arc<App>, socket: &mut WebSocket, thread: &str) -> Option<(
         Ok(log) => log,
         Err(error) => return failed(error),
     };
-    let mut connection = Connection { app, log, at: 0, subscriptions: Vec::new() };
-    connection.at = connection.log.last();
+    let at = match app.seen_through(&log).await {
+        Ok(at) => at,
+        Err(error) => return failed(error),
+    };
+    let mut connection = Connection { app, log, at, subscriptions: Vec::new() };
     loop {
         let answers = tokio::select! {
             events = timeout(app.settings.heartbeat, app.events_after(&connection.log, &mut connection.at)) => {
@@ -102,7 +109,11 @@ impl Connection<'_> {
             _ => return vec![message(&command.answer(self.app, &self.log.thread).await)],
         };
         match result {
-            Ok(result) => vec![message(&command.success(&result, self.at))],
+            Ok(result) => {
+                // It goes on over events that are another caller's, without a word of them.
+                let seen = self.app.seen_through(&self.log).await.unwrap_or(0).min(self.at);
+                vec![message(&command.success(&result, seen))]
+            }
             Err(failure) => vec![message(&command.failure(&failure))],
         }
     }

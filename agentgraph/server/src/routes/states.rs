@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
@@ -26,15 +26,15 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/threads/{id}/history", both(history_by_query, history))
 }
 
-async fn state(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+async fn state(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
     shown(&app, &id, None, fields.flag("subgraphs")).await
 }
 
-async fn state_by_path(State(app): Shared, Path((id, at)): Path<(String, String)>, fields: Fields) -> Reply {
+async fn state_by_path(Shared(app): Shared, Path((id, at)): Path<(String, String)>, fields: Fields) -> Reply {
     shown(&app, &id, Some(WirePlace::parse(&at)?), fields.flag("subgraphs")).await
 }
 
-async fn state_at(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+async fn state_at(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     shown(&app, &id, checkpoint(&body)?, body["subgraphs"] == true).await
 }
 
@@ -67,7 +67,7 @@ async fn shown(app: &App, id: &str, place: Option<WirePlace>, subgraphs: bool) -
     Ok(Json(state).into_response())
 }
 
-async fn update(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+async fn update(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     let thread = app.thread(&id).await?;
     let Some(graph) = app.graph_of(&thread) else {
         let detail = "the thread has no graph yet: run one, or make the thread with a graph_id";
@@ -94,13 +94,13 @@ async fn update(State(app): Shared, Path(id): Path<String>, Body(body): Body) ->
     .into_response())
 }
 
-async fn history_by_query(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+async fn history_by_query(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
     let limit = fields.number("limit", 10)?;
     let before = fields.get("before").map(WirePlace::parse).transpose()?;
     listed(&app, &id, before, limit, &Map::new(), &fields.all("select")).await
 }
 
-async fn history(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+async fn history(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     let before = match &body["before"] {
         Value::Null => None,
         Value::String(id) => Some(WirePlace::parse(id)?),

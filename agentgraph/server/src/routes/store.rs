@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::store::{Filter, Item, Namespace, NamespacePattern, StoreExt};
-use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::routing::{post, put};
 use axum::{Json, Router};
@@ -23,9 +22,21 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/store/namespaces", post(namespaces))
 }
 
-fn item_json(item: Item) -> Value {
+/// A namespace of the caller: a named one has all of its items below its name.
+fn own(app: &App, labels: Vec<String>) -> Result<Namespace, ApiError> {
+    let name = app.caller.name().map(str::to_owned);
+    Ok(Namespace::new(name.into_iter().chain(labels))?)
+}
+
+/// A namespace as the caller knows it.
+fn labels<'a>(app: &App, namespace: &'a Namespace) -> &'a [String] {
+    let named = usize::from(app.caller.name().is_some());
+    namespace.segments().get(named..).unwrap_or_default()
+}
+
+fn item_json(app: &App, item: Item) -> Value {
     json!({
-        "namespace": item.namespace.segments(),
+        "namespace": labels(app, &item.namespace),
         "key": item.key,
         "value": item.value,
         "created_at": ids::system_time(item.created_at),
@@ -34,7 +45,11 @@ fn item_json(item: Item) -> Value {
 }
 
 /// The place of an item, which has a namespace.
-fn place(namespace: Option<Vec<String>>, key: Option<&str>) -> Result<(Namespace, String), ApiError> {
+fn place(
+    app: &App,
+    namespace: Option<Vec<String>>,
+    key: Option<&str>,
+) -> Result<(Namespace, String), ApiError> {
     let namespace = namespace.filter(|namespace| !namespace.is_empty());
     let namespace =
         namespace.ok_or_else(|| ApiError::invalid("namespace is missing: it has a label or more"))?;
@@ -43,11 +58,11 @@ fn place(namespace: Option<Vec<String>>, key: Option<&str>) -> Result<(Namespace
         return Err(ApiError::invalid("a label of a namespace has no period"));
     }
     let key = key.ok_or_else(|| ApiError::invalid("key is missing"))?;
-    Ok((Namespace::new(namespace)?, key.to_owned()))
+    Ok((own(app, namespace)?, key.to_owned()))
 }
 
-async fn write(State(app): Shared, Body(body): Body) -> Reply {
-    let (namespace, key) = place(list(&body, "namespace")?, text(&body, "key")?.as_deref())?;
+async fn write(Shared(app): Shared, Body(body): Body) -> Reply {
+    let (namespace, key) = place(&app, list(&body, "namespace")?, text(&body, "key")?.as_deref())?;
     let Some(Value::Object(_)) = body.get("value") else {
         return Err(ApiError::invalid("value must be an object"));
     };
@@ -70,24 +85,24 @@ async fn write(State(app): Shared, Body(body): Body) -> Reply {
     Ok(no_content())
 }
 
-async fn read(State(app): Shared, fields: Fields) -> Reply {
+async fn read(Shared(app): Shared, fields: Fields) -> Reply {
     let labels = fields.get("namespace").map(|labels| labels.split('.').map(str::to_owned).collect());
-    let (namespace, key) = place(labels, fields.get("key"))?;
+    let (namespace, key) = place(&app, labels, fields.get("key"))?;
     let mut get = app.store.get(&namespace, &key);
     if fields.get("refresh_ttl").is_some() {
         get = get.refresh(fields.flag("refresh_ttl"));
     }
-    Ok(Json(get.await?.map(item_json)).into_response())
+    Ok(Json(get.await?.map(|item| item_json(&app, item))).into_response())
 }
 
-async fn remove(State(app): Shared, Body(body): Body) -> Reply {
-    let (namespace, key) = place(list(&body, "namespace")?, text(&body, "key")?.as_deref())?;
+async fn remove(Shared(app): Shared, Body(body): Body) -> Reply {
+    let (namespace, key) = place(&app, list(&body, "namespace")?, text(&body, "key")?.as_deref())?;
     app.store.delete(&namespace, key).await?;
     Ok(no_content())
 }
 
-async fn search(State(app): Shared, Body(body): Body) -> Reply {
-    let within = Namespace::new(list(&body, "namespace_prefix")?.unwrap_or_default())?;
+async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
+    let within = own(&app, list(&body, "namespace_prefix")?.unwrap_or_default())?;
     let mut search = app.store.search(&within).limit(number(&body, "limit", 10)?);
     search = search.offset(number(&body, "offset", 0)?);
     if let Some(filter) = body.get("filter").filter(|filter| !filter.is_null()) {
@@ -100,24 +115,31 @@ async fn search(State(app): Shared, Body(body): Body) -> Reply {
         search = search.refresh(refreshes);
     }
     let found = search.await?.into_iter().map(|found| {
-        let mut shown = item_json(found.item);
+        let mut shown = item_json(&app, found.item);
         shown["score"] = json!(found.score);
         shown
     });
     Ok(Json(json!({ "items": found.collect::<Value>() })).into_response())
 }
 
-async fn namespaces(State(app): Shared, Body(body): Body) -> Reply {
-    let pattern = |name: &str| -> Result<NamespacePattern, ApiError> {
-        let labels = list(&body, name)?.unwrap_or_default();
-        Ok(NamespacePattern::from(&*labels.iter().map(String::as_str).collect::<Vec<_>>()))
+async fn namespaces(Shared(app): Shared, Body(body): Body) -> Reply {
+    let name = app.caller.name();
+    let pattern = |start: NamespacePattern, labels: &str| -> Result<NamespacePattern, ApiError> {
+        let labels = list(&body, labels)?.unwrap_or_default();
+        Ok(labels.into_iter().fold(start, |pattern, label| match &*label {
+            "*" => pattern.any(),
+            _ => pattern.exactly(label),
+        }))
     };
-    let mut listed = app.store.list_namespaces().prefix(pattern("prefix")?).suffix(pattern("suffix")?);
+    // The name as it is: the caller `*` is one among others.
+    let own = name.map_or_else(NamespacePattern::default, |name| NamespacePattern::default().exactly(name));
+    let (prefix, suffix) = (pattern(own, "prefix")?, pattern(NamespacePattern::default(), "suffix")?);
+    let mut listed = app.store.list_namespaces().prefix(prefix).suffix(suffix);
     listed = listed.limit(number(&body, "limit", 100)?).offset(number(&body, "offset", 0)?);
     if !body["max_depth"].is_null() {
-        listed = listed.max_depth(number(&body, "max_depth", 0)?);
+        listed = listed.max_depth(number(&body, "max_depth", 0)?.saturating_add(usize::from(name.is_some())));
     }
     let listed = listed.await?;
-    let shown: Value = listed.iter().map(|namespace| json!(namespace.segments())).collect();
+    let shown: Value = listed.iter().map(|namespace| json!(labels(&app, namespace))).collect();
     Ok(Json(json!({ "namespaces": shown })).into_response())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/threads/{id}/stream", get(stream))
 }
 
-async fn create(State(app): Shared, Body(body): Body) -> Reply {
+async fn create(Shared(app): Shared, Body(body): Body) -> Reply {
     let mut metadata = optional_object(&body, "metadata")?;
     if let Some(graph) = text(&body, "graph_id")? {
         if !app.graphs.contains_key(&graph) {
@@ -66,7 +66,7 @@ async fn with_values(app: &App, query: &Query, values: &Map<String, Value>) -> R
     Ok(found)
 }
 
-async fn search(State(app): Shared, Body(body): Body) -> Reply {
+async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
     let (offset, limit) = page_of(&body)?;
     let select = list(&body, "select")?.unwrap_or_default();
     let values = optional_object(&body, "values")?;
@@ -86,7 +86,7 @@ async fn search(State(app): Shared, Body(body): Body) -> Reply {
     Ok(page(shown, offset, total))
 }
 
-async fn count(State(app): Shared, Body(body): Body) -> Reply {
+async fn count(Shared(app): Shared, Body(body): Body) -> Reply {
     let values = optional_object(&body, "values")?;
     let query = query_of(&body)?;
     let count = match values.is_empty() {
@@ -96,14 +96,14 @@ async fn count(State(app): Shared, Body(body): Body) -> Reply {
     Ok(Json(count).into_response())
 }
 
-async fn one(State(app): Shared, Path(id): Path<String>) -> Reply {
+async fn one(Shared(app): Shared, Path(id): Path<String>) -> Reply {
     let thread = app.thread(&id).await?;
     Ok(Json(app.thread_json(&thread, &[]).await?).into_response())
 }
 
-async fn change(State(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
+async fn change(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
     let thread = app.thread(&id).await?;
-    let metadata = optional_object(&body, "metadata")?;
+    let metadata = app.owned(optional_object(&body, "metadata")?);
     let changed =
         app.change(Kind::Thread, &thread.id, |thread| merge(&mut thread.data["metadata"], &metadata));
     let changed = changed.await?.ok_or_else(|| ApiError::unknown("Thread", &id))?;
@@ -111,7 +111,7 @@ async fn change(State(app): Shared, Path(id): Path<String>, Body(body): Body) ->
 }
 
 /// Removes a thread with everything of it. Its runs are stopped first, so that none writes to it afterwards.
-async fn remove(State(app): Shared, Path(id): Path<String>) -> Reply {
+async fn remove(Shared(app): Shared, Path(id): Path<String>) -> Reply {
     let thread = app.thread(&id).await?;
     for run in app.live.of_thread(&thread.id) {
         run.stop(StopAction::Interrupt);
@@ -120,6 +120,8 @@ async fn remove(State(app): Shared, Path(id): Path<String>) -> Reply {
     if let Some(graph) = app.graph_of(&thread) {
         graph.delete(&thread.id).await?;
     }
+    // All of them: an operator may have given the thread to another owner after some.
+    let app = app.whole();
     let runs = Query { parent: Some(thread.id.clone()), ..Query::all(Kind::Run) };
     for run in app.records.page(&runs).await? {
         app.records.remove(Kind::Run, &run.id).await?;
@@ -130,7 +132,7 @@ async fn remove(State(app): Shared, Path(id): Path<String>) -> Reply {
     Ok(no_content())
 }
 
-async fn copy(State(app): Shared, Path(id): Path<String>) -> Reply {
+async fn copy(Shared(app): Shared, Path(id): Path<String>) -> Reply {
     let thread = app.thread(&id).await?;
     let to = ids::new_id();
     if let Some(graph) = app.graph_of(&thread)
@@ -146,7 +148,7 @@ async fn copy(State(app): Shared, Path(id): Path<String>) -> Reply {
 
 /// The events of all runs of a thread, as they come. It stays open between them.
 async fn stream(
-    State(app): Shared,
+    Shared(app): Shared,
     Path(id): Path<String>,
     headers: axum::http::HeaderMap,
     _: Fields,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::run::{Interrupt, InterruptKind};
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -93,7 +93,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
 }
 
 /// The graphs with all that a form for their input needs.
-async fn graphs(State(app): Shared) -> Reply {
+async fn graphs(Shared(app): Shared) -> Reply {
     let shown = app.graphs.iter().map(|(name, graph)| {
         json!({
             "graph_id": name, "assistant_id": ids::assistant_of(name), "initial": graph.initial(),
@@ -103,14 +103,14 @@ async fn graphs(State(app): Shared) -> Reply {
     Ok(Json(shown.collect::<Value>()).into_response())
 }
 
-async fn drawing(State(app): Shared, Path(file): Path<String>) -> Reply {
+async fn drawing(Shared(app): Shared, Path(file): Path<String>) -> Reply {
     let graph = file.strip_suffix(".svg").and_then(|name| app.graphs.get(name));
     let graph = graph.ok_or_else(|| ApiError::unknown("Graph", &file))?;
     Ok((guards("image/svg+xml"), graph.svg()).into_response())
 }
 
 /// A thread without its values, and its newest runs without their inputs.
-async fn thread(State(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+async fn thread(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
     let thread = app.thread(&id).await?;
     let query = Query {
         parent: Some(thread.id.clone()),
@@ -143,7 +143,7 @@ const WAIT: Duration = Duration::from_secs(10);
 
 /// What a run of this process did, from a position on; `from` is greater than asked for if marks in between
 /// were dropped.
-async fn trace(State(app): Shared, Path((thread, run)): Path<(String, String)>, fields: Fields) -> Reply {
+async fn trace(Shared(app): Shared, Path((thread, run)): Path<(String, String)>, fields: Fields) -> Reply {
     let run = app.run(&thread, &run).await?;
     let live = app.live.run(&run.id).ok_or_else(|| ApiError::unknown("Trace of run", &run.id))?;
     let after = fields.number("after", 0)?;
@@ -156,7 +156,7 @@ async fn trace(State(app): Shared, Path((thread, run)): Path<(String, String)>, 
 }
 
 /// Waiting threads, a page of them or one, with their questions and the schemas of the answers.
-async fn questions(State(app): Shared, fields: Fields) -> Reply {
+async fn questions(Shared(app): Shared, fields: Fields) -> Reply {
     let query = Query {
         status: Some("interrupted".to_owned()),
         sort: SortBy::Updated,

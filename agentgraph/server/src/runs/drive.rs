@@ -1,7 +1,7 @@
 //! Driving a run: from its record to its end, through one call of the graph or several.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentgraph::run::{Interrupt, InterruptKind, StopReason};
 use agentgraph::{Durability, InterruptId};
@@ -13,7 +13,7 @@ use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
 use super::request::{recursion_limit, texts};
 use super::trace::mark;
-use crate::app::{App, merge, object};
+use crate::app::{App, merge, object, owner_of};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
 use crate::ids::{self, WirePlace};
@@ -32,6 +32,7 @@ struct Drive<'a> {
     /// The log of the thread, if it is kept, and what this run tells it.
     kept: Option<(Arc<ThreadLog>, Events)>,
     config: RunConfig,
+    began: Instant,
     /// What the log of the run does not have yet.
     unlogged: Vec<LogEntry>,
 }
@@ -61,8 +62,10 @@ impl App {
         }
         let reader = EventReader::new(&thread);
         let frames = Frames::new(&run, &thread, next);
-        let (kept, unlogged) = (None, Vec::new());
-        Drive { app: self, live, run, thread, graph, reader, frames, kept, config, unlogged }.run().await
+        let (kept, unlogged, began) = (None, Vec::new(), Instant::now());
+        Drive { app: self, live, run, thread, graph, reader, frames, kept, config, began, unlogged }
+            .run()
+            .await
     }
 
     async fn config_of(&self, run: &Record) -> Result<RunConfig, RecordError> {
@@ -82,6 +85,7 @@ impl App {
             configurable: both(&of_assistant["config"]["configurable"], &kwargs["config"]["configurable"]),
             context: both(&of_assistant["context"], &kwargs["context"]),
             metadata: object(&run.data["metadata"]),
+            owner: owner_of(run).map(str::to_owned),
         })
     }
 }
@@ -111,6 +115,7 @@ impl Drive<'_> {
             if is_new {
                 self.begin(head.as_ref()).await?;
             }
+            self.began = Instant::now();
             self.metadata();
             if let Some((_, events)) = &mut self.kept {
                 events.begin(&answered(&self.run.data["kwargs"]["command"]["resume"], head.as_ref()));
@@ -142,6 +147,8 @@ impl Drive<'_> {
 
     /// Notes that the run has begun, and on which checkpoint.
     async fn begin(&mut self, head: Option<&Moment>) -> Result<(), RecordError> {
+        let waited = u64::try_from(ids::now() - self.run.created).unwrap_or(0);
+        self.app.meters.run_began(self.graph_name(), Duration::from_micros(waited));
         let before = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
         let change = |run: &mut Record| {
             "running".clone_into(&mut run.status);
@@ -154,6 +161,16 @@ impl Drive<'_> {
             .change(Kind::Thread, &self.thread.id, |thread| "busy".clone_into(&mut thread.status))
             .await?;
         Ok(())
+    }
+
+    fn graph_name(&self) -> &str {
+        self.run.data["graph_id"].as_str().unwrap_or_default()
+    }
+
+    /// Ends the run for its readers. After it nothing is sent.
+    fn leave(&self, status: &str, result: Value) {
+        self.app.meters.run_ended(self.graph_name(), status, self.began.elapsed());
+        self.live.end(result);
     }
 
     fn metadata(&mut self) {
@@ -440,7 +457,7 @@ impl Drive<'_> {
         }
         self.send(last);
         self.log().await?;
-        self.live.end(result);
+        self.leave(status, result);
         Ok(())
     }
 
@@ -469,7 +486,7 @@ impl Drive<'_> {
         }
         self.unlogged.clear();
         self.log().await?;
-        self.live.end(json!({}));
+        self.leave("rolled_back", json!({}));
         Ok(())
     }
 

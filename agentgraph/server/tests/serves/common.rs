@@ -8,6 +8,7 @@ use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Message, ScriptedModel};
 use agentgraph_server::{NamedError, RunConfig, RunningServer, Server};
+use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -181,6 +182,13 @@ impl Served {
         let routes = running.router();
         tokio::spawn(async move { axum::serve(listener, routes).await });
         Served { url, client: client(), running: Some(running) }
+    }
+
+    /// The same server for a caller with this key.
+    pub(crate) fn with_key(&self, key: &str) -> Self {
+        let headers = [(AUTHORIZATION, format!("Bearer {key}").parse().unwrap())].into_iter().collect();
+        let client = agentgraph_llm::http_client_builder().default_headers(headers).build().unwrap();
+        Served { url: self.url.clone(), client, running: self.running.clone() }
     }
 
     /// A server that something else runs.

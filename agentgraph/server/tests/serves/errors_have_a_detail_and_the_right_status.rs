@@ -104,5 +104,5 @@ async fn browsers_may_call_and_read_the_headers_they_need() {
     let answer =
         server.request(Method::GET, "/ok").header("origin", "https://page.example").send().await.unwrap();
     let exposed = answer.headers()["access-control-expose-headers"].to_str().unwrap();
-    assert_eq!(exposed, "content-location,location,x-pagination-total,x-pagination-next");
+    assert_eq!(exposed, "content-location,location,retry-after,x-pagination-total,x-pagination-next");
 }
