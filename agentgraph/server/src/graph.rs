@@ -116,10 +116,13 @@ pub(crate) struct Moment {
 }
 
 /// A change of a thread's state from outside.
+#[derive(Default)]
 pub(crate) struct Edit {
     pub(crate) at: Option<CheckpointId>,
     pub(crate) values: Option<Value>,
     pub(crate) as_node: Option<String>,
+    /// The nodes that run next, instead of those that follow.
+    pub(crate) goto: Vec<String>,
 }
 
 /// A graph of any state, by JSON.
@@ -149,6 +152,18 @@ pub(crate) trait ServedGraph: Send + Sync + 'static {
     fn history(
         &self,
         thread: &str,
+        before: Option<CheckpointId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Moment>, Error>>;
+
+    /// The newest checkpoint of a subgraph in a thread, by its namespace.
+    fn state_inside(&self, thread: &str, namespace: &str) -> BoxFuture<'_, Result<Option<Moment>, Error>>;
+
+    /// Checkpoints of a subgraph in a thread, the newest first.
+    fn history_inside(
+        &self,
+        thread: &str,
+        namespace: &str,
         before: Option<CheckpointId>,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Moment>, Error>>;

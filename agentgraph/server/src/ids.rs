@@ -57,6 +57,18 @@ pub(crate) fn wire_namespace(namespace: &str) -> String {
     namespace.split('|').map(level).collect::<Vec<_>>().join("|")
 }
 
+/// The namespace of the engine that [`wire_namespace`] has shown.
+pub(crate) fn engine_namespace(namespace: &str) -> String {
+    let level = |level: &str| match level.split_once(':') {
+        Some((node, task)) => {
+            let digits = Uuid::try_parse(task).map_or_else(|_| task.to_owned(), |id| id.simple().to_string());
+            format!("{node}:{digits}")
+        }
+        None => level.to_owned(),
+    };
+    namespace.split('|').map(level).collect::<Vec<_>>().join("|")
+}
+
 /// An id that is made of others, the same on each call.
 pub(crate) fn derived(parts: &str) -> String {
     Uuid::new_v5(&NAMES, parts.as_bytes()).to_string()

@@ -147,7 +147,7 @@ pub(super) fn target(core: &RunGraph, edits: &[ProposedEdit], goto: Goto) -> Res
     Ok(Target { node, input, late: None })
 }
 
-pub(super) fn unknown_target(core: &RunGraph, name: &str) -> Error {
+pub(crate) fn unknown_target(core: &RunGraph, name: &str) -> Error {
     let hint = match nearest(name, core.known()) {
         _ if name == START => "; START cannot be a target".to_owned(),
         _ if core.compiled().by_name.contains_key(name) => {

@@ -95,7 +95,11 @@ impl<S: State> StateEdit<S> {
     ///
     /// Without this method and the others, the edit is a copy: a fork of the checkpoint.
     pub fn update(mut self, update: impl Into<S::Update>) -> Self {
-        self.edit = Edit::Here(Some(AnyUpdate::new::<S>(update.into())));
+        let update = Some(AnyUpdate::new::<S>(update.into()));
+        self.edit = match self.edit {
+            Edit::Goto(_, nodes) => Edit::Goto(update, nodes),
+            _ => Edit::Here(update),
+        };
         self
     }
 
@@ -121,6 +125,47 @@ impl<S: State> StateEdit<S> {
     /// siblings are kept.
     pub fn as_end(mut self, update: impl Into<S::Update>) -> Self {
         self.edit = Edit::AsEnd(AnyUpdate::new::<S>(update.into()));
+        self
+    }
+
+    /// Makes the thread continue at these nodes, as if a node had returned a [`Command`](crate::Command) that
+    /// goes to them. Nodes that were to run next are given up with their open interrupts. On the newest
+    /// checkpoint, updates of finished siblings are kept. An [`update`](Self::update) of the same edit is made
+    /// first.
+    ///
+    /// Awaiting the edit is [`Code::UnknownTarget`] for a name that the graph does not have, and
+    /// [`Code::EditRejected`] for an eager graph.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Letter { #[reduce(append)] text: Vec<String>, sent: bool }
+    /// # async fn write() -> LetterUpdate { Letter::update().text(["Dear all,"]) }
+    /// # async fn send() -> LetterUpdate { Letter::update().sent(true) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("write", write).node("send", send);
+    /// let graph = graph.edge(START, "write").edge("write", "send").compile()?.checkpointer(MemorySaver::new());
+    /// graph.invoke(Letter::update()).thread("t-1").await?;
+    ///
+    /// // The letter is sent again, and not written again.
+    /// graph.update_state("t-1").update(Letter::update().sent(false)).goto(["send"]).await?;
+    /// let letter = graph.proceed().thread("t-1").finish().await?;
+    /// assert_eq!((letter.text.len(), letter.sent), (1, true));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn goto<N: AsRef<str>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        let update = match std::mem::replace(&mut self.edit, Edit::Here(None)) {
+            Edit::Here(update) | Edit::Goto(update, _) => update,
+            // Its edges have decided where the thread goes: this is another superstep.
+            other => {
+                self.before.push(other);
+                None
+            }
+        };
+        let nodes = nodes.into_iter().map(|node| node.as_ref().to_owned());
+        self.edit = Edit::Goto(update, nodes.collect());
         self
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::stream::{BoxStream, try_unfold};
-use futures_util::{Stream, TryStreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 
 use super::view::{Checkpoint, failures_and_steps, no_checkpointer, parent, past_checkpoint, state_at};
 use crate::engine::load::{Replay, apply_row, fill_references, replay};
@@ -164,6 +164,17 @@ impl<S: State> Stream for HistoryStream<S> {
         }
         Poll::Ready(None)
     }
+}
+
+/// The newest checkpoints of a thread, or those before one of them, whatever the type of their state.
+pub(super) async fn newest(
+    graph: Attached,
+    thread: String,
+    before: Option<CheckpointId>,
+    limit: usize,
+) -> Result<Vec<Checkpoint<AnyState>>, Error> {
+    let query = Query { graph, thread, branch: None, before, limit: Some(limit), is_filtered: false };
+    walk(query).take(limit).try_collect().await
 }
 
 /// The checkpoints of a query, filtered or not.

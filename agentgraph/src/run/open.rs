@@ -56,6 +56,10 @@ impl AnyGraph for Callee {
         Arc::clone(&self.graph.core) as _
     }
 
+    fn attached(&self) -> Box<dyn Any + Send> {
+        Box::new((self.graph.clone(), self.codec))
+    }
+
     async fn run_task(
         &self,
         call: TaskCall,

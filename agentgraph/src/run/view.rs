@@ -113,10 +113,15 @@ pub struct Checkpoint<S> {
 impl Checkpoint<AnyState> {
     /// The same checkpoint with the type of its state.
     pub(super) fn typed<S: State>(self) -> Checkpoint<S> {
+        self.with_values(AnyState::into_state)
+    }
+
+    /// The same checkpoint with its state in another form.
+    pub(super) fn with_values<S>(self, form: impl FnOnce(AnyState) -> S) -> Checkpoint<S> {
         let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } = self;
         let Checkpoint { interrupts, failures, steps, children, abandoned, edits, .. } = self;
         let Checkpoint { skips, memories, unknown_fields, .. } = self;
-        let values = values.into_state();
+        let values = form(values);
         Checkpoint {
             #[cfg(feature = "draw")]
             drawn: self.drawn,

@@ -18,6 +18,7 @@ mod checkpoint_cost_grows_with_the_change;
 mod checkpoints_list_open_work;
 mod dropped_at_every_poll_the_thread_proceeds;
 mod durability_says_when_checkpoints_are_stored;
+mod edits_send_a_thread_to_other_nodes;
 mod ended_calls_keep_the_progress_of_their_run;
 mod every_flipped_bit_is_found;
 mod history_holds_one_state_at_a_time;

@@ -10,6 +10,7 @@ mod sqlite_folder;
 mod a_drawing_shows_the_graphs_inside;
 mod commands_leave_subgraphs;
 mod fatal_errors_in_subgraphs_end_the_run;
+mod subgraphs_are_read_through_their_parent;
 mod subgraphs_ask_at_the_root;
 mod subgraphs_fail_stop_and_go_on;
 mod subgraphs_keep_their_memories;

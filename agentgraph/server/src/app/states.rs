@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentgraph::run::{Interrupt, InterruptKind};
+use agentgraph::run::{Interrupt, InterruptKind, OpenChild};
 use serde_json::{Map, Value, json};
 
 use super::App;
@@ -19,7 +19,8 @@ pub(crate) struct StateForm<'a> {
     /// The runs of clients, by those of the engine.
     runs: BTreeMap<String, String>,
     active: Option<String>,
-    pub(crate) with_subgraphs: bool,
+    /// The newest checkpoints of open subgraphs by their namespaces, if they are wanted.
+    inside: BTreeMap<String, Moment>,
 }
 
 impl App {
@@ -27,8 +28,13 @@ impl App {
         &self,
         thread: &'a Record,
         graph: &'a dyn ServedGraph,
-        with_subgraphs: bool,
+        with_subgraphs_of: Option<&Moment>,
     ) -> Result<StateForm<'a>, ApiError> {
+        let mut inside = BTreeMap::new();
+        for child in with_subgraphs_of.into_iter().flat_map(|head| &head.children) {
+            let found = graph.state_inside(&thread.id, &child.namespace).await?;
+            inside.extend(found.map(|found| (child.namespace.clone(), found)));
+        }
         let query = Query { parent: Some(thread.id.clone()), ..Query::all(Kind::Run) };
         let runs = self.records.page(&query).await?;
         let by_engine = |run: Record| Some((run.data["engine_run"].as_str()?.to_owned(), run.id));
@@ -37,14 +43,19 @@ impl App {
             graph,
             runs: runs.into_iter().filter_map(by_engine).collect(),
             active: self.live.active(&thread.id).map(|run| run.id.clone()),
-            with_subgraphs,
+            inside,
         })
     }
 }
 
 /// The place of a checkpoint as clients know it.
 pub(crate) fn checkpoint_json(thread: &str, place: WirePlace) -> Value {
-    json!({ "thread_id": thread, "checkpoint_ns": "", "checkpoint_id": place.wire(thread) })
+    checkpoint_inside(thread, "", place)
+}
+
+fn checkpoint_inside(thread: &str, namespace: &str, place: WirePlace) -> Value {
+    let namespace = ids::wire_namespace(namespace);
+    json!({ "thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": place.wire(thread) })
 }
 
 /// A question as clients know it: without the fields that only the answer's form needs.
@@ -57,7 +68,7 @@ fn interrupt_json(interrupt: &Interrupt) -> Option<Value> {
 pub(crate) fn interrupts_json(head: &Moment) -> Map<String, Value> {
     let mut by_task = Map::new();
     for interrupt in &head.interrupts {
-        if let (Some(task), Some(shown)) = (task_of(interrupt), interrupt_json(interrupt))
+        if let (Some(task), Some(shown)) = (task_of(interrupt, ""), interrupt_json(interrupt))
             && let Value::Array(list) = by_task.entry(task).or_insert_with(|| json!([]))
         {
             list.push(shown);
@@ -66,17 +77,23 @@ pub(crate) fn interrupts_json(head: &Moment) -> Map<String, Value> {
     by_task
 }
 
-/// The task of the thread's own graph that a question belongs to.
-fn task_of(interrupt: &Interrupt) -> Option<String> {
-    match interrupt.namespace.split('|').next().and_then(|level| level.split_once(':')) {
+/// The rest of a namespace below another one; empty if they are the same.
+fn below<'a>(namespace: &'a str, outer: &str) -> &'a str {
+    let rest = if outer.is_empty() { Some(namespace) } else { namespace.strip_prefix(outer) };
+    rest.map(|rest| rest.trim_start_matches('|')).unwrap_or_default()
+}
+
+/// The task of a graph that a question in it, or below it, belongs to.
+fn task_of(interrupt: &Interrupt, outer: &str) -> Option<String> {
+    match below(&interrupt.namespace, outer).split('|').next().and_then(|level| level.split_once(':')) {
         Some((_, task)) => Some(ids::dashed(task)),
         None => interrupt.id.map(ids::task_of),
     }
 }
 
-/// The node of the thread's own graph that a question belongs to.
-fn root_node(interrupt: &Interrupt) -> &str {
-    match interrupt.namespace.split(['|', ':']).next() {
+/// The node of a graph that a question in it, or below it, belongs to.
+fn node_of<'a>(interrupt: &'a Interrupt, outer: &str) -> &'a str {
+    match below(&interrupt.namespace, outer).split(['|', ':']).next() {
         Some(node) if !node.is_empty() => node,
         _ => &interrupt.node,
     }
@@ -85,6 +102,11 @@ fn root_node(interrupt: &Interrupt) -> &str {
 impl StateForm<'_> {
     /// The state at a checkpoint.
     pub(crate) fn state(&self, moment: &Moment) -> Value {
+        self.state_inside(moment, "")
+    }
+
+    /// The state at a checkpoint of a subgraph.
+    pub(crate) fn state_inside(&self, moment: &Moment, namespace: &str) -> Value {
         let begins = moment.source == "input";
         let parent = match (begins, moment.parent) {
             (true, _) => Some(WirePlace::before(moment.id)),
@@ -92,20 +114,31 @@ impl StateForm<'_> {
         };
         let source = if begins { "loop".into() } else { moment.source.clone() };
         let step = i64::try_from(moment.id.step).unwrap_or(i64::MAX);
-        let shown = Shown { place: WirePlace::at(moment.id), parent, source, step };
-        self.shown(moment, shown, &moment.values, json!(moment.next), self.tasks(moment))
+        let shown = Shown { namespace, place: WirePlace::at(moment.id), parent, source, step };
+        self.shown(moment, shown, &moment.values, json!(moment.next), self.tasks(moment, namespace))
     }
 
     /// The state just before the input that a checkpoint holds, with the values of the one before.
     pub(crate) fn state_before(&self, moment: &Moment, before: Option<&Moment>) -> Value {
+        self.state_before_inside(moment, before, "")
+    }
+
+    /// The same of a subgraph, whose values before its input are not known.
+    pub(crate) fn state_before_inside(
+        &self,
+        moment: &Moment,
+        before: Option<&Moment>,
+        namespace: &str,
+    ) -> Value {
         let initial = match before {
-            Some(_) => Value::Null,
-            None => self.graph.initial(),
+            None if namespace.is_empty() => self.graph.initial(),
+            _ => json!({}),
         };
         let values = before.map_or(&initial, |before| &before.values);
         let step = i64::try_from(moment.id.step).unwrap_or(i64::MAX) - 1;
         let parent = moment.parent.map(WirePlace::at);
-        let shown = Shown { place: WirePlace::before(moment.id), parent, source: "input".into(), step };
+        let place = WirePlace::before(moment.id);
+        let shown = Shown { namespace, place, parent, source: "input".into(), step };
         let id = ids::derived(&format!("{}:{}:__start__", self.thread.id, moment.id));
         let task = json!([{
             "id": id, "name": "__start__", "path": ["__pregel_pull", "__start__"], "error": null,
@@ -114,10 +147,10 @@ impl StateForm<'_> {
         self.shown(moment, shown, values, json!(["__start__"]), task)
     }
 
-    fn shown(&self, moment: &Moment, shown: Shown, values: &Value, next: Value, tasks: Value) -> Value {
+    fn shown(&self, moment: &Moment, shown: Shown<'_>, values: &Value, next: Value, tasks: Value) -> Value {
         let thread = &*self.thread.id;
-        let checkpoint = checkpoint_json(thread, shown.place);
-        let parent = shown.parent.map(|parent| checkpoint_json(thread, parent));
+        let checkpoint = checkpoint_inside(thread, shown.namespace, shown.place);
+        let parent = shown.parent.map(|parent| checkpoint_inside(thread, shown.namespace, parent));
         let run = self.runs.get(&moment.run.to_string()).or(self.active.as_ref());
         let interrupts = tasks.as_array().into_iter().flatten();
         let interrupts =
@@ -140,21 +173,23 @@ impl StateForm<'_> {
         })
     }
 
-    fn tasks(&self, moment: &Moment) -> Value {
+    fn tasks(&self, moment: &Moment, outer: &str) -> Value {
         let mut left: Vec<&Interrupt> =
             moment.interrupts.iter().filter(|one| one.kind == InterruptKind::Asked).collect();
         let mut tasks = Vec::new();
         for (at, node) in moment.next.iter().enumerate() {
             // Several tasks of a node ask one after the other: those of one task have one id.
-            let of_node = left.iter().position(|one| root_node(one) == node);
-            let asked = of_node.and_then(|first| task_of(left[first]));
-            let (own, others): (Vec<_>, Vec<_>) = left
-                .into_iter()
-                .partition(|one| asked.is_some() && root_node(one) == node && task_of(one) == asked);
+            let of_node = left.iter().position(|one| node_of(one, outer) == node);
+            let asked = of_node.and_then(|first| task_of(left[first], outer));
+            let is_own = |one: &&Interrupt| {
+                asked.is_some() && node_of(one, outer) == node && task_of(one, outer) == asked
+            };
+            let (own, others): (Vec<_>, Vec<_>) = left.into_iter().partition(is_own);
             left = others;
-            let child =
-                moment.children.iter().find(|child| !child.namespace.contains('|') && child.node == *node);
-            let called = child.and_then(|child| child.namespace.split_once(':'));
+            let is_called =
+                |child: &&OpenChild| !below(&child.namespace, outer).contains('|') && child.node == *node;
+            let child = moment.children.iter().find(is_called);
+            let called = child.and_then(|child| below(&child.namespace, outer).split_once(':'));
             let id = asked.or_else(|| called.map(|(_, task)| ids::dashed(task)));
             let id =
                 id.unwrap_or_else(|| ids::derived(&format!("{}:{}:{node}:{at}", self.thread.id, moment.id)));
@@ -162,12 +197,8 @@ impl StateForm<'_> {
             let inside = child.map(|child| {
                 json!({ "thread_id": self.thread.id, "checkpoint_ns": ids::wire_namespace(&child.namespace) })
             });
-            let state = child.filter(|_| self.with_subgraphs).map(|child| {
-                json!({
-                    "values": {}, "next": child.next, "tasks": [], "interrupts": [], "metadata": {},
-                    "checkpoint": inside, "parent_checkpoint": null, "created_at": moment.created,
-                })
-            });
+            let found = child.and_then(|child| self.inside.get_key_value(&child.namespace));
+            let state = found.map(|(namespace, found)| self.state_inside(found, namespace));
             tasks.push(json!({
                 "id": id, "name": node, "path": ["__pregel_pull", node],
                 "error": failure.map(|(_, message)| message),
@@ -179,7 +210,8 @@ impl StateForm<'_> {
     }
 }
 
-struct Shown {
+struct Shown<'a> {
+    namespace: &'a str,
     place: WirePlace,
     parent: Option<WirePlace>,
     source: Value,

@@ -27,25 +27,34 @@ impl<S: StoredState> TypedGraph<S> {
     }
 
     fn moment(&self, found: Checkpoint<S>) -> Moment {
-        let values = messages::shown(self.graph.state_json(&found.values));
-        Moment {
-            id: found.id,
-            parent: found.parent,
-            run: found.run,
-            source: json!(found.source),
-            created: ids::system_time(found.created),
-            values,
-            next: found.next,
-            finished: found.finished,
-            interrupts: found.interrupts,
-            failures: found
-                .failures
-                .iter()
-                .map(|failure| (failure.node().to_owned(), failure.message().to_owned()))
-                .collect(),
-            children: found.children,
-        }
+        let values = self.graph.state_json(&found.values);
+        moment(found, values)
     }
+}
+
+fn moment<T>(found: Checkpoint<T>, values: Value) -> Moment {
+    Moment {
+        id: found.id,
+        parent: found.parent,
+        run: found.run,
+        source: json!(found.source),
+        created: ids::system_time(found.created),
+        values: messages::shown(values),
+        next: found.next,
+        finished: found.finished,
+        interrupts: found.interrupts,
+        failures: found
+            .failures
+            .iter()
+            .map(|failure| (failure.node().to_owned(), failure.message().to_owned()))
+            .collect(),
+        children: found.children,
+    }
+}
+
+fn moment_inside(mut found: Checkpoint<Value>) -> Moment {
+    let values = found.values.take();
+    moment(found, values)
 }
 
 impl<S: StoredState> ServedGraph for TypedGraph<S> {
@@ -131,6 +140,31 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
         async move { Ok(history.await?.into_iter().map(|found| self.moment(found)).collect()) }.boxed()
     }
 
+    fn state_inside(&self, thread: &str, namespace: &str) -> BoxFuture<'_, Result<Option<Moment>, Error>> {
+        let (thread, inside) = (thread.to_owned(), self.graph.inside(namespace));
+        async move {
+            let Some(inside) = inside else { return Ok(None) };
+            Ok(inside.state(&thread).await?.map(moment_inside))
+        }
+        .boxed()
+    }
+
+    fn history_inside(
+        &self,
+        thread: &str,
+        namespace: &str,
+        before: Option<CheckpointId>,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Moment>, Error>> {
+        let (thread, inside) = (thread.to_owned(), self.graph.inside(namespace));
+        async move {
+            let Some(inside) = inside else { return Ok(Vec::new()) };
+            let found = inside.history(&thread, before, limit).await?;
+            Ok(found.into_iter().map(moment_inside).collect())
+        }
+        .boxed()
+    }
+
     fn edit(&self, thread: &str, edit: Edit) -> BoxFuture<'_, Result<CheckpointId, Error>> {
         let thread = thread.to_owned();
         async move {
@@ -149,6 +183,9 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
                 Some("__end__") => change.as_end(given()),
                 Some(node) => change.as_node(node, given()),
             };
+            if !edit.goto.is_empty() {
+                change = change.goto(&edit.goto);
+            }
             change.await
         }
         .boxed()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentgraph_llm::{Block, ChatEvent, Message};
+use agentgraph_llm::{Block, ChatEvent, Message, Usage};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -53,7 +53,7 @@ impl Chunks {
         };
         if let ChatEvent::Finished(response) = &event {
             let answer = self.open.remove(task)?;
-            return Some(answer.finished(&response.message, is_first));
+            return Some(answer.finished(&response.message, &response.usage, is_first));
         }
         if let ChatEvent::Restarted {} = &event {
             // A client cannot take pieces back, so the answer that begins again is another message.
@@ -121,12 +121,28 @@ impl Answer {
     }
 
     /// The last, empty piece, which says that no more follows.
-    fn finished(&self, message: &Message, is_first: bool) -> Chunk {
+    fn finished(&self, message: &Message, usage: &Usage, is_first: bool) -> Chunk {
         let mut so_far = messages_to(message).pop().unwrap_or_default();
         so_far["id"] = self.id.clone().into();
+        so_far["usage_metadata"] = usage_to(usage);
         // A model that does not stream sends its answer in one piece.
         let mut piece = if is_first { so_far.clone() } else { self.chunk("".into(), json!([])) };
         piece["chunk_position"] = "last".into();
+        piece["usage_metadata"] = so_far["usage_metadata"].clone();
         Chunk { piece, so_far, id: self.id.clone(), is_first, finished: Some(message.id.clone()) }
     }
+}
+
+/// What an answer cost; null if its model does not say.
+fn usage_to(usage: &Usage) -> Value {
+    if *usage == Usage::default() {
+        return Value::Null;
+    }
+    json!({
+        "input_tokens": usage.input_total, "output_tokens": usage.output_total, "total_tokens": usage.total(),
+        "input_token_details": {
+            "cache_read": usage.input_cached_read, "cache_creation": usage.input_cache_write,
+        },
+        "output_token_details": { "reasoning": usage.output_reasoning },
+    })
 }

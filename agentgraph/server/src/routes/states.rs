@@ -14,7 +14,7 @@ use super::{Reply, Shared, both};
 use crate::app::{App, checkpoint_json, empty_state, named_back};
 use crate::error::ApiError;
 use crate::graph::{Edit, Moment};
-use crate::ids::WirePlace;
+use crate::ids::{WirePlace, engine_namespace};
 use crate::records::contains;
 use crate::runs::{checkpoint, optional_object};
 
@@ -35,7 +35,24 @@ async fn state_by_path(Shared(app): Shared, Path((id, at)): Path<(String, String
 }
 
 async fn state_at(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
-    shown(&app, &id, checkpoint(&body)?, body["subgraphs"] == true).await
+    match text(&body["checkpoint"], "checkpoint_ns")?.filter(|namespace| !namespace.is_empty()) {
+        Some(namespace) => shown_inside(&app, &id, &namespace, checkpoint(&body)?).await,
+        None => shown(&app, &id, checkpoint(&body)?, body["subgraphs"] == true).await,
+    }
+}
+
+/// A state of a subgraph: the newest one, or that of a checkpoint.
+async fn shown_inside(app: &App, id: &str, namespace: &str, place: Option<WirePlace>) -> Reply {
+    let (thread, namespace) = (app.thread(id).await?, engine_namespace(namespace));
+    let unknown = || ApiError::new(StatusCode::NOT_FOUND, "Checkpoint not found");
+    let graph = app.graph_of(&thread).ok_or_else(unknown)?;
+    let mut found = graph.state_inside(&thread.id, &namespace).await?.ok_or_else(unknown)?;
+    if let Some(place) = place.filter(|place| place.id != found.id) {
+        let moments = graph.history_inside(&thread.id, &namespace, None, PAGE * PAGE).await?;
+        found = moments.into_iter().find(|moment| moment.id == place.id).ok_or_else(unknown)?;
+    }
+    let form = app.state_form(&thread, &**graph, None).await?;
+    Ok(Json(form.state_inside(&found, &namespace)).into_response())
 }
 
 async fn shown(app: &App, id: &str, place: Option<WirePlace>, subgraphs: bool) -> Reply {
@@ -45,7 +62,8 @@ async fn shown(app: &App, id: &str, place: Option<WirePlace>, subgraphs: bool) -
         return if place.is_some() { Err(unknown()) } else { Ok(Json(empty_state()).into_response()) };
     };
     let head = graph.state(&thread.id, None).await?;
-    let form = app.state_form(&thread, &**graph, subgraphs).await?;
+    let inside = head.as_ref().filter(|_| subgraphs);
+    let form = app.state_form(&thread, &**graph, inside).await?;
     let found = match (place, head) {
         (None, None) => return Ok(Json(empty_state()).into_response()),
         (None, Some(head)) => return Ok(Json(form.state(&head)).into_response()),
@@ -83,7 +101,8 @@ async fn update(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
     if at.is_some_and(|at| at.is_before_input) {
         return Err(ApiError::invalid("the place before an input cannot be changed: begin a run there"));
     }
-    let made = graph.edit(&thread.id, Edit { at: at.map(|at| at.id), values, as_node }).await?;
+    let made =
+        graph.edit(&thread.id, Edit { at: at.map(|at| at.id), values, as_node, ..Edit::default() }).await?;
     let head = graph.state(&thread.id, None).await?;
     let status = if head.is_some_and(|head| !head.finished) { "interrupted" } else { "idle" };
     app.thread_has_changed(&thread.id, status, None, &Map::new()).await?;
@@ -114,11 +133,11 @@ async fn history(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) 
     };
     let metadata = optional_object(&body, "metadata")?;
     let select = super::body::list(&body, "select")?.unwrap_or_default();
-    // Those of a subgraph are not served, and the thread's own are no answer.
-    if text(&body["checkpoint"], "checkpoint_ns")?.is_some_and(|namespace| !namespace.is_empty()) {
-        return Ok(Json(json!([])).into_response());
+    let limit = number(&body, "limit", 10)?;
+    match text(&body["checkpoint"], "checkpoint_ns")?.filter(|namespace| !namespace.is_empty()) {
+        Some(namespace) => listed_inside(&app, &id, &namespace, (before, limit), &metadata, &select).await,
+        None => listed(&app, &id, before, limit, &metadata, &select).await,
     }
-    listed(&app, &id, before, number(&body, "limit", 10)?, &metadata, &select).await
 }
 
 /// How many checkpoints are read at once.
@@ -135,7 +154,7 @@ async fn listed(
     let thread = app.thread(id).await?;
     let graph = app.graph_of(&thread).filter(|_| limit > 0);
     let Some(graph) = graph else { return Ok(Json(json!([])).into_response()) };
-    let form = app.state_form(&thread, &**graph, false).await?;
+    let form = app.state_form(&thread, &**graph, None).await?;
     let mut found: Vec<Value> = Vec::new();
     let wanted = Value::Object(metadata.clone());
     let add = |found: &mut Vec<Value>, state: Value| {
@@ -187,6 +206,40 @@ async fn listed(
         }
     }
     Ok(Json(found).into_response())
+}
+
+/// The states of a subgraph, by its namespace.
+async fn listed_inside(
+    app: &App,
+    id: &str,
+    namespace: &str,
+    (before, limit): (Option<WirePlace>, usize),
+    metadata: &Map<String, Value>,
+    select: &[String],
+) -> Reply {
+    let thread = app.thread(id).await?;
+    let Some(graph) = app.graph_of(&thread) else { return Ok(Json(json!([])).into_response()) };
+    let namespace = engine_namespace(namespace);
+    let head = match before {
+        None => graph.state_inside(&thread.id, &namespace).await?,
+        Some(_) => None,
+    };
+    let form = app.state_form(&thread, &**graph, None).await?;
+    // A call has few checkpoints, and each may be two states.
+    let read = limit.min(PAGE * PAGE);
+    let moments = graph.history_inside(&thread.id, &namespace, before.map(|place| place.id), read).await?;
+    let mut states = Vec::new();
+    for (at, moment) in moments.iter().enumerate() {
+        // The history has no open work; the head has.
+        let moment = head.as_ref().filter(|head| head.id == moment.id).unwrap_or(moment);
+        states.push(form.state_inside(moment, &namespace));
+        if begins(moment) {
+            states.push(form.state_before_inside(moment, moments.get(at + 1), &namespace));
+        }
+    }
+    let wanted = Value::Object(metadata.clone());
+    let states = states.into_iter().filter(|state| contains(&state["metadata"], &wanted)).take(limit);
+    Ok(Json(states.map(|state| selected(state, select)).collect::<Value>()).into_response())
 }
 
 fn begins(moment: &Moment) -> bool {

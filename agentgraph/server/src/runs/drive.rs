@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
-use super::request::{recursion_limit, texts};
+use super::request::{goto, recursion_limit, texts};
 use super::trace::mark;
 use crate::app::{App, merge, object, owner_of};
 use crate::error::{Failed, RecordError};
@@ -369,8 +369,21 @@ impl Drive<'_> {
             return Err(Failed { name: UNKNOWN_INTERRUPT.to_owned(), message });
         }
         let mut now = head.cloned();
+        let goto = goto(&command["goto"]).unwrap_or_default();
+        if !goto.is_empty() {
+            if head.is_some_and(|head| !head.finished) {
+                let message = "command.goto is for a thread that has nothing left to do: answer its questions, \
+                               or go on with an empty run, first";
+                return Err(Failed { name: "ThreadUnfinished".to_owned(), message: message.to_owned() });
+            }
+            let at = if let Begin::At(id) = from { Some(id) } else { None };
+            let values = Some(command["update"].clone()).filter(|update| !update.is_null());
+            let edit = Edit { at, values, as_node: None, goto };
+            self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
+            return Ok(Plan::Call(Start::Proceed, Begin::Head));
+        }
         if !command["update"].is_null() {
-            let edit = Edit { at: None, values: Some(command["update"].clone()), as_node: None };
+            let edit = Edit { values: Some(command["update"].clone()), ..Edit::default() };
             self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
             now = self.graph.state(&self.thread.id, None).await.map_err(|error| Failed::of(&error))?;
         }
@@ -467,7 +480,7 @@ impl Drive<'_> {
         let head = self.graph.state(thread, None).await.ok().flatten();
         let undone = match (&before, &head) {
             (Some(before), Some(head)) if before.id != head.id => {
-                let edit = Edit { at: Some(before.id), values: None, as_node: None };
+                let edit = Edit { at: Some(before.id), ..Edit::default() };
                 self.graph.edit(thread, edit).await.map(drop)
             }
             (None, Some(_)) => self.graph.delete(thread).await,

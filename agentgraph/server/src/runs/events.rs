@@ -303,7 +303,7 @@ impl Events {
         for message in new {
             let mut parts = MessageParts::begin(message["id"].as_str().unwrap_or_default(), &read.node);
             parts.add_whole(&message);
-            parts.finish();
+            parts.finish(&message["usage_metadata"]);
             self.tell_parts(&read.namespace, &read.node, &mut parts);
         }
     }

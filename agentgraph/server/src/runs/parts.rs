@@ -40,7 +40,7 @@ impl MessageParts {
             if self.blocks.is_empty() {
                 self.add_whole(&chunk.so_far);
             }
-            return self.finish();
+            return self.finish(&chunk.so_far["usage_metadata"]);
         }
         match &chunk.piece["content"] {
             Value::String(text) if !text.is_empty() => self.grow("text", "text", text),
@@ -115,12 +115,17 @@ impl MessageParts {
         self.tell(json!({ "event": "content-block-delta", "index": index, "delta": delta }));
     }
 
-    pub(super) fn finish(&mut self) {
+    /// Ends the message, with what it cost unless that is null.
+    pub(super) fn finish(&mut self, usage: &Value) {
         for (index, block) in std::mem::take(&mut self.blocks).into_iter().enumerate() {
             let content = finished(block);
             self.tell(json!({ "event": "content-block-finish", "index": index, "content": content }));
         }
-        self.tell(json!({ "event": "message-finish" }));
+        let mut end = json!({ "event": "message-finish" });
+        if !usage.is_null() {
+            end["usage"] = usage.clone();
+        }
+        self.tell(end);
     }
 
     /// Ends a message that does not come to its end.

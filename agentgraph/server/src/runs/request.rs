@@ -132,16 +132,26 @@ fn command(command: &Value) -> Result<Value, ApiError> {
         Value::Null => Ok(Value::Null),
         Value::Object(fields) => {
             // `RemoteGraph` sends an empty list for a command that goes nowhere.
-            let goes = |goto: &Value| !goto.is_null() && *goto != json!([]) && *goto != json!("");
-            if fields.get("goto").is_some_and(goes) {
-                let detail =
-                    "command.goto is not served: change the state as a node with POST /threads/{id}/state";
+            let nodes = goto(&command["goto"])?;
+            if !nodes.is_empty() && fields.get("resume").is_some_and(|resume| !resume.is_null()) {
+                let detail = "command.goto is not served beside command.resume: answer first, then go on";
                 return Err(ApiError::invalid(detail));
             }
             Ok(command.clone())
         }
         _ => Err(ApiError::invalid("command must be an object")),
     }
+}
+
+/// The nodes of a `goto`. A run that goes to the end goes nowhere.
+pub(super) fn goto(goto: &Value) -> Result<Vec<String>, ApiError> {
+    let nodes = match goto {
+        Value::Null => Vec::new(),
+        Value::String(node) => vec![node.clone()],
+        Value::Array(list) if list.iter().all(Value::is_string) => texts(goto),
+        _ => return Err(ApiError::invalid("command.goto must be a node or a list of nodes, without inputs")),
+    };
+    Ok(nodes.into_iter().filter(|node| !["", "__end__"].contains(&&**node)).collect())
 }
 
 fn wire_id(body: &Value) -> Value {

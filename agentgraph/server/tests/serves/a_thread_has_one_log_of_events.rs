@@ -207,6 +207,11 @@ async fn a_model_s_answer_comes_in_parts_of_one_message() {
     let named: Vec<&str> = parts.iter().map(|part| part["event"].as_str().unwrap()).collect();
     assert_eq!(named[..2], ["message-start", "content-block-start"]);
     assert_eq!(named[named.len() - 2..], ["content-block-finish", "message-finish"]);
+    let usage = &parts[parts.len() - 1]["usage"];
+    assert_eq!(
+        (&usage["input_tokens"], &usage["output_tokens"], &usage["total_tokens"]),
+        (&json!(20), &json!(5), &json!(25))
+    );
     let text: String = parts.iter().filter_map(|part| part["delta"]["text"].as_str()).collect();
     assert_eq!(text, "you said hello");
     let content = &parts[named.len() - 2]["content"];

@@ -6,7 +6,7 @@ use agentgraph::Memory;
 use agentgraph::node::CallContext;
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
-use agentgraph_llm::{Message, ScriptedModel};
+use agentgraph_llm::{Message, ScriptedModel, Usage};
 use agentgraph_server::{NamedError, RunConfig, RunningServer, Server};
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
@@ -75,6 +75,11 @@ async fn again(ctx: Ctx) -> StepsUpdate {
     Steps::update().seen([ctx.node()])
 }
 
+/// That graph inside another one.
+fn deep() -> CompiledGraph<Ask> {
+    StateGraph::new().node("middle", nested()).edge(START, "middle").compile().unwrap()
+}
+
 /// A graph without an end.
 pub(crate) fn endless() -> CompiledGraph<Steps> {
     StateGraph::new().node("again", again).edge(START, "again").edge("again", "again").compile().unwrap()
@@ -106,7 +111,7 @@ async fn reply(chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Result<ChatUp
 pub(crate) fn chat() -> CompiledGraph<Chat> {
     let model = ScriptedModel::from_fn(|request| {
         let said = request.messages.last().map(|message| message.text()).unwrap_or_default();
-        Reply::text(format!("you said {said}"))
+        Reply::text(format!("you said {said}")).with_usage(Usage::new(20, 5))
     });
     StateGraph::new().node("reply", reply).edge(START, "reply").dep(model).compile().unwrap()
 }
@@ -157,6 +162,7 @@ pub(crate) fn all_graphs(server: Server) -> Server {
         .graph_without_schema("agent", agent())
         .graph("ask", asking())
         .graph("nested", nested())
+        .graph("deep", deep())
         .graph("endless", endless())
         .graph("settings", settings())
         .graph_without_schema("chat", chat())

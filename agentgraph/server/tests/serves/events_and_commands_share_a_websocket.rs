@@ -83,6 +83,43 @@ async fn a_connection_carries_commands_and_the_events_of_its_subscriptions() {
     assert_eq!(methods, ["lifecycle", "values", "values", "values", "lifecycle"]);
 }
 
+/// Subscribes while a run writes to the log, so that it may be ahead of the connection.
+#[tokio::test]
+async fn a_subscription_replays_no_event_that_the_connection_is_still_to_send() {
+    let server = Served::new().await;
+    let thread = uuid::Uuid::now_v7().to_string();
+    let mut socket = Socket::of(&server, &thread).await;
+    let values = json!({ "channels": ["values"] });
+    let (_, answer) = socket.command(1, "subscription.subscribe", values.clone()).await;
+    let mut known = answer["result"]["subscription_id"].clone();
+    let mut last = 0;
+    for _ in 0..30 {
+        // One after the other, without waiting for answers.
+        let frames = [
+            json!({ "id": 2, "method": "subscription.unsubscribe", "params": { "subscription_id": known } }),
+            json!({ "id": 3, "method": "run.start", "params": { "assistant_id": "steps", "input": {} } }),
+            json!({ "id": 4, "method": "subscription.subscribe", "params": { "channels": ["values", "lifecycle"], "since": last } }),
+        ];
+        for frame in frames {
+            socket.0.send(Message::text(frame.to_string())).await.unwrap();
+        }
+        let mut seqs = Vec::new();
+        loop {
+            let next = socket.next().await;
+            if next["type"] == "event" {
+                seqs.push(next["seq"].as_u64().unwrap());
+                if next["params"]["data"]["event"] == "completed" {
+                    break;
+                }
+            } else if next["id"] == 4 {
+                known = next["result"]["subscription_id"].clone();
+            }
+        }
+        assert!(seqs.is_sorted_by(|one, other| one < other), "each once: {seqs:?}");
+        last = *seqs.last().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn frames_that_are_no_commands_are_answered_and_the_connection_stays() {
     let server = Served::new().await;

@@ -133,6 +133,7 @@ async fn the_mode_messages_sends_the_message_so_far() {
     assert_eq!(events[1].name, "messages/metadata");
     let last = events.iter().rfind(|event| event.name == "messages/partial").unwrap();
     assert_eq!(last.data[0]["content"], "you said hello");
+    assert_eq!(last.data[0]["usage_metadata"]["total_tokens"], 25);
 }
 
 #[tokio::test]

@@ -154,6 +154,95 @@ async fn a_question_inside_a_subgraph_is_a_task_of_its_node() {
     assert_eq!(namespace, format!("child:{}", task["id"].as_str().unwrap()));
     let plain = server.get(&format!("/threads/{thread}/state")).await;
     assert!(plain["tasks"][0]["state"].is_null());
+    // The reference, on the same graph: the state of the subgraph with its own tasks and its place.
+    let inside = &task["state"];
+    assert_eq!(inside["values"], json!({ "answers": [], "done": false }));
+    assert_eq!(
+        (&inside["tasks"][0]["name"], &inside["checkpoint"]["checkpoint_ns"]),
+        (&json!("ask"), &json!(namespace))
+    );
+    assert_eq!(inside["tasks"][0]["interrupts"], task["interrupts"]);
+    assert_eq!(inside["interrupts"], task["interrupts"]);
+    let at = json!({ "checkpoint": task["checkpoint"] });
+    let alone = server.post(&format!("/threads/{thread}/state/checkpoint"), &at).await;
+    assert_eq!(&alone, inside);
+}
+
+#[tokio::test]
+async fn subgraphs_have_states_and_a_history_of_their_own_at_any_depth() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let body = json!({ "assistant_id": "deep", "input": { "answers": [1] } });
+    server.post(&wait, &body).await;
+    let state = server.get(&format!("/threads/{thread}/state?subgraphs=true")).await;
+    let middle = &state["tasks"][0]["state"];
+    let inner = &middle["tasks"][0]["state"];
+    assert_eq!((&middle["next"], &inner["next"]), (&json!(["child"]), &json!(["ask"])));
+    assert_eq!(inner["values"], json!({ "answers": [1], "done": false }));
+    assert_eq!(inner["tasks"][0]["interrupts"][0]["value"], json!({ "question": "go on?" }));
+    let places = [middle, inner].map(|state| state["checkpoint"]["checkpoint_ns"].as_str().unwrap());
+    assert!(places[1].starts_with(&format!("{}|child:", places[0])), "{places:?}");
+    let history = async |namespace: &str, limit: u64| {
+        let body = json!({ "checkpoint": { "checkpoint_ns": namespace }, "limit": limit });
+        server.post(&format!("/threads/{thread}/history"), &body).await
+    };
+    let before = history(places[1], 10).await;
+    assert_eq!((before.as_array().unwrap().len(), &before[0]), (2, inner), "{before}");
+    assert_eq!(
+        (&before[1]["metadata"]["source"], &before[1]["next"]),
+        (&json!("input"), &json!(["__start__"]))
+    );
+    let resumed = server.post(&wait, &json!({ "assistant_id": "deep", "command": { "resume": 2 } })).await;
+    assert_eq!(resumed["answers"], json!([1, 2]));
+    let after = history(places[1], 10).await;
+    let nexts: Vec<&Value> = after.as_array().unwrap().iter().map(|state| &state["next"]).collect();
+    assert_eq!(nexts, [&json!([]), &json!(["finish"]), &json!(["ask"]), &json!(["__start__"])]);
+    assert_eq!(after[0]["values"], json!({ "answers": [1, 2], "done": true }));
+    let page =
+        json!({ "checkpoint": { "checkpoint_ns": places[1] }, "before": after[1]["checkpoint"], "limit": 1 });
+    let page = server.post(&format!("/threads/{thread}/history"), &page).await;
+    assert_eq!((page.as_array().unwrap().len(), &page[0]["next"]), (1, &json!(["ask"])));
+    let at = json!({ "checkpoint": after[1]["checkpoint"] });
+    let earlier = server.post(&format!("/threads/{thread}/state/checkpoint"), &at).await;
+    assert_eq!(earlier["values"]["answers"], json!([1, 2]));
+    for unknown in ["none", "child", "child:5", "|", &places[0][..8]] {
+        assert_eq!(history(unknown, 10).await, json!([]), "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_goes_to_the_nodes_that_it_is_told() {
+    let server = Served::new().await;
+    let thread = ran(&server).await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let goto = |command: Value| json!({ "assistant_id": "steps", "command": command });
+    // As LangGraph does: the nodes run on the state with the update, and what follows them.
+    let again = server.post(&wait, &goto(json!({ "goto": "second" }))).await;
+    assert_eq!(again["seen"], json!(["first a", "second", "second"]));
+    let both = json!({ "goto": ["second", "first"], "update": { "text": "b" } });
+    let both = server.post(&wait, &goto(both)).await;
+    assert_eq!(both["seen"], json!(["first a", "second", "second", "first b", "second", "second"]));
+    let nowhere = server.post(&wait, &goto(json!({ "goto": "__end__", "update": { "text": "c" } }))).await;
+    assert_eq!((&nowhere["text"], &nowhere["seen"]), (&json!("c"), &both["seen"]));
+    // LangGraph goes on without a word.
+    let unknown = server.post(&wait, &goto(json!({ "goto": "third" }))).await;
+    assert_eq!(unknown["__error__"]["error"], "UnknownTarget");
+    let fresh = server.thread().await;
+    let fresh = server.post(&format!("/threads/{fresh}/runs/wait"), &goto(json!({ "goto": "second" }))).await;
+    assert_eq!(fresh["seen"], json!(["second"]));
+    let history = server.post(&format!("/threads/{thread}/history"), &json!({ "limit": 100 })).await;
+    let oldest = history.as_array().unwrap().iter().rfind(|state| state["next"] == json!([])).unwrap();
+    let mut fork = goto(json!({ "goto": "second" }));
+    fork["checkpoint"] = oldest["checkpoint"].clone();
+    assert_eq!(server.post(&wait, &fork).await["seen"], json!(["first a", "second", "second"]));
+
+    let asked = server.thread().await;
+    let wait = format!("/threads/{asked}/runs/wait");
+    server.post(&wait, &json!({ "assistant_id": "ask", "input": {} })).await;
+    let body = json!({ "assistant_id": "ask", "command": { "goto": "finish" } });
+    assert_eq!(server.post(&wait, &body).await["__error__"]["error"], "ThreadUnfinished");
+    assert_eq!(server.get(&format!("/threads/{asked}/state")).await["next"], json!(["ask"]));
 }
 
 #[tokio::test]

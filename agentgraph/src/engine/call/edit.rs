@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use crate::engine::frontier::Frontier;
 use crate::engine::left_over::EditedTasks;
+use crate::engine::task_output::unknown_target;
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
@@ -21,6 +22,8 @@ pub(crate) enum Edit {
     As(Vec<(Cow<'static, str>, AnyUpdate)>),
     AsStart(AnyUpdate),
     AsEnd(AnyUpdate),
+    /// The thread continues at these nodes, with or without a change of the state.
+    Goto(Option<AnyUpdate>, Vec<String>),
 }
 
 impl Edit {
@@ -80,17 +83,39 @@ impl Loop {
                 self.begin_input(input)?;
                 self.commit(Source::Update, None).await
             }
-            Edit::AsEnd(update) => {
-                self.begin_record();
-                for finished in self.finished_updates(behind)? {
-                    self.write(finished)?;
-                }
-                self.write(update)?;
-                self.clear_frontier();
-                self.end_edits();
-                self.commit(Source::Update, None).await
+            Edit::AsEnd(update) => self.edit_to(&[], Some(update), behind).await,
+            Edit::Goto(_, _) if self.position.eager.is_some() => {
+                let problem = "an eager graph goes on at a node through an edge: use `.as_node(..)`";
+                Err(Error::new(Code::EditRejected, problem))
+            }
+            Edit::Goto(update, nodes) => {
+                let core = &self.position.graph;
+                let found = nodes.iter().map(|name| core.id(name).ok_or_else(|| unknown_target(core, name)));
+                let found = found.collect::<Result<Vec<u32>, Error>>()?;
+                self.edit_to(&found, update, behind).await
             }
         }
+    }
+
+    /// Ends the superstep that is open. The thread continues at these nodes, or ends if there are none.
+    async fn edit_to(
+        &mut self,
+        nodes: &[u32],
+        update: Option<AnyUpdate>,
+        behind: Option<EditedTasks<'_>>,
+    ) -> Result<(), Error> {
+        self.begin_record();
+        for finished in self.finished_updates(behind)? {
+            self.write(finished)?;
+        }
+        if let Some(update) = update {
+            self.write(update)?;
+        }
+        self.clear_frontier();
+        self.end_edits();
+        nodes.iter().for_each(|node| self.position.frontier.pull(*node));
+        self.position.frontier.settle();
+        self.commit(Source::Update, None).await
     }
 
     async fn edit_here(
