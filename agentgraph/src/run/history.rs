@@ -168,7 +168,7 @@ impl<S: State> Stream for HistoryStream<S> {
 
 /// The newest checkpoints of a thread, or those before one of them, whatever the type of their state.
 pub(super) async fn newest(
-    graph: Attached,
+    graph: Arc<Attached>,
     thread: String,
     before: Option<CheckpointId>,
     limit: usize,

@@ -18,7 +18,7 @@ use agentgraph_checkpoint::CheckpointId;
 /// A subgraph of threads, by its namespace: its checkpoints with their states as JSON. Made by
 /// [`CompiledGraph::inside`]. Secret channels are masked.
 pub struct Inside {
-    graph: Attached,
+    graph: Arc<Attached>,
     codec: Codec,
 }
 
@@ -58,7 +58,7 @@ impl<S: State> CompiledGraph<S> {
     pub fn inside(&self, namespace: impl AsRef<str>) -> Option<Inside> {
         let namespace = namespace.as_ref();
         let mut persistence = self.any.persistence.clone()?;
-        let mut found: Option<(Attached, Codec)> = None;
+        let mut found: Option<(Arc<Attached>, Codec)> = None;
         for level in namespace.split('|') {
             let node = level.split(':').next().unwrap_or_default();
             let core = found.as_ref().map_or(&self.any.core, |(graph, _)| &graph.core);
@@ -68,7 +68,7 @@ impl<S: State> CompiledGraph<S> {
         let (mut graph, codec) = found?;
         // The records of a subgraph are beside those of its parent.
         (persistence.codec, persistence.namespace) = (codec, Arc::from(namespace));
-        graph.persistence = Some(persistence);
+        Arc::make_mut(&mut graph).persistence = Some(persistence);
         Some(Inside { graph, codec })
     }
 }
