@@ -77,12 +77,15 @@ async fn reads_that_their_callers_left_are_gone_when_no_worker_comes_back() {
     let (worker, graph) = serve(server, "left", trip(&Gate::new())).await;
     graph.state("t").await.unwrap();
     drop(worker);
-    let client = RestateClient::connect(&server.ingress).unwrap().patience(Duration::from_millis(300));
+    let client = RestateClient::connect(&server.ingress).unwrap().patience(Duration::from_secs(2));
     let graph = client.graph::<Trip>("left");
     let error = graph.state("t").await.unwrap_err();
     assert!(error.message().contains("no worker of `left.steps`"), "{error}");
     let begun = std::time::Instant::now();
-    assert_eq!(open(server, "left.steps", "look").await.len(), 1);
+    while open(server, "left.steps", "look").await.len() != 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     while !open(server, "left.steps", "look").await.is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(90));
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -111,7 +114,8 @@ async fn a_call_is_sent_for_later_and_its_end_is_fetched_by_another_client() {
     let begun = std::time::Instant::now();
     let call = || graph.invoke(Trip::update()).thread("t").max_supersteps(1);
     let sent = call().after(DELAY).send().await.unwrap();
-    assert!(graph.state("t").await.unwrap().is_none(), "the call has not begun");
+    let is_new = graph.state("t").await.unwrap().is_none();
+    assert!(is_new || begun.elapsed() >= DELAY, "the call has begun");
     let other = RestateClient::connect(&server.ingress).unwrap().graph::<Trip>("sent");
     let outcome = other.attach("t", &sent).await.unwrap();
     assert!(begun.elapsed() >= DELAY);

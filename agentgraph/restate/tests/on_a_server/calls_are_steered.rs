@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentgraph::prelude::*;
 use agentgraph::run::Cancellation;
@@ -77,6 +77,19 @@ fn call(graph: &RemoteGraph<Trip>) -> tokio::task::JoinHandle<Result<Outcome<Tri
     tokio::spawn(graph.invoke(Trip::update()).thread("t").into_future())
 }
 
+/// Waits until a cancel or a drain has reached the steps of a graph: nothing new starts from then on.
+async fn until_signalled(graph: &str) {
+    let sql = format!(
+        "select journal.id from sys_journal journal join sys_invocation invocation on invocation.id = journal.id \
+         where target_service_name = '{graph}.steps' and entry_type = 'Notification: Signal'"
+    );
+    let begun = Instant::now();
+    while server::shared().await.query(&sql).await.is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no signal has come");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 fn stopped(outcome: &Outcome<Trip>) -> Option<StopReason> {
     match outcome {
         Outcome::Stopped { reason, .. } => Some(*reason),
@@ -104,6 +117,7 @@ async fn a_cancelled_call_starts_nothing_more_and_goes_on_by_proceed() {
         let running = call(&graph);
         gate.begun(1).await;
         assert_eq!(graph.cancel("t").await.unwrap(), Cancellation::Requested);
+        until_signalled(name).await;
         gate.permits.add_permits(1);
         let outcome = running.await.unwrap().unwrap();
         assert_eq!(stopped(&outcome), Some(StopReason::Cancelled));
@@ -132,6 +146,7 @@ async fn a_drained_call_commits_what_has_started() {
     let running = call(&graph);
     gate.begun(2).await;
     assert!(graph.drain("t").await.unwrap());
+    until_signalled("drained").await;
     gate.permits.add_permits(10);
     let outcome = running.await.unwrap().unwrap();
     assert_eq!(stopped(&outcome), Some(StopReason::Drained));
@@ -259,13 +274,13 @@ async fn a_thread_is_woken_once() {
     let workflow = Workflow::new("naps", nap).compile().unwrap().checkpointer(MemorySaver::new());
     let server = Server::start().await;
     let (_worker, graph) = serve_on(&server, "naps", workflow).await;
-    let asleep = graph.invoke(3000).thread("t").await.unwrap();
+    let asleep = graph.invoke(6000).thread("t").await.unwrap();
     let again = graph.proceed().thread("t").await.unwrap();
     assert_eq!(asleep.sleeps_until(), again.sleeps_until());
     let before = runs.load(Ordering::SeqCst);
     server.until_nothing_is_open().await;
     let state = graph.state("t").await.unwrap().unwrap();
-    assert_eq!((state.values.returned(), runs.load(Ordering::SeqCst)), (Some(&3000), before + 1));
+    assert_eq!((state.values.returned(), runs.load(Ordering::SeqCst)), (Some(&6000), before + 1));
     let client = RestateClient::builder().admin(&server.admin).connect(&server.ingress).unwrap();
     assert_eq!(client.search().await.unwrap().threads[0].status, ThreadStatus::Finished);
 }

@@ -92,12 +92,21 @@ impl Release {
                 RestateWorker::new().graph("release", self.page()).graph("release-pass", self.pass());
             match worker.build(self.name).register(&server.admin).start(addr).await {
                 // A worker that was dropped gives its address back a moment later.
-                Err(error) if error.to_string().contains("in use") && begun.elapsed().as_secs() < 10 => {
+                Err(error) if error.to_string().contains("in use") && begun.elapsed().as_secs() < 60 => {
                     tokio::task::yield_now().await;
                 }
                 served => return served,
             }
         }
+    }
+}
+
+/// A node begins before the server has stored that its two invocations are pinned to the deployment.
+async fn until_pinned(server: &Server) {
+    let pinned =
+        "select id from sys_invocation where pinned_deployment_id is not null and status <> 'completed'";
+    while server.query(pinned).await.len() < 2 {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -148,6 +157,7 @@ async fn runs_whose_code_is_gone_go_on_with_newer_code_once_they_are_killed() {
     let graph = client.graph::<Page>("release");
     let run = tokio::spawn(graph.invoke(Page::update()).thread("t").into_future());
     one.begun(1).await;
+    until_pinned(&server).await;
     drop(worker);
     let _worker = two.serve(&server, loopback()).await.unwrap();
     let open = client.search().status(ThreadStatus::Running).await.unwrap().threads;
@@ -172,12 +182,7 @@ async fn a_worker_with_other_code_replaces_its_deployment_only_if_no_call_is_und
     let graph = RestateClient::connect(&server.ingress).unwrap().graph::<Page>("release");
     let run = tokio::spawn(graph.invoke(Page::update()).thread("t").into_future());
     one.begun(1).await;
-    // A node begins before the server has stored that its invocation is pinned to the deployment.
-    let pinned =
-        "select id from sys_invocation where pinned_deployment_id is not null and status <> 'completed'";
-    while server.query(pinned).await.len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until_pinned(&server).await;
     drop(worker);
     let refused = two.serve(&server, addr).await.unwrap_err();
     assert!(matches!(refused, ServeError::Register { .. }), "{refused}");

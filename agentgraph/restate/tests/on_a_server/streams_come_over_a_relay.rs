@@ -235,7 +235,7 @@ async fn a_lost_relay_costs_events_and_the_gap_is_marked() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // What the second step has posted is given up by then.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let relay = EventRelay::new().start(addr).await.unwrap();
     permits.add_permits(10);
     let (mut gaps, mut heard) = (0, 0);
@@ -276,7 +276,7 @@ async fn a_relay_that_is_away_costs_no_time() {
     let begun = std::time::Instant::now();
     let talk = graph.invoke(Talk::update()).thread("t").views(VIEWS).finish().await.unwrap();
     assert_eq!(talk.said.len(), 10);
-    assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_millis(4500), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
