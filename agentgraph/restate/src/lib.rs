@@ -37,8 +37,8 @@
 //!
 //! # Features
 //!
-//! - `opentelemetry`: a call is in the trace of the span in which it is made, over the server to the nodes, where
-//!   the program has the layer of `tracing-opentelemetry` 0.34.
+//! - `opentelemetry`: a call is in the trace of the span in which it is made, over the server to the
+//!   nodes, where the program has the layer of `tracing-opentelemetry` 0.34.
 //!
 //! # Limits
 //!

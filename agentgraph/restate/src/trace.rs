@@ -1,8 +1,8 @@
 //! One trace from a caller over the server to the nodes, in the W3C headers `traceparent` and `tracestate`.
 //!
-//! The server continues the trace of a request and keeps it with the invocation, so each attempt, on whichever
-//! worker, is sent with the headers of that attempt's parent. Without the feature `opentelemetry` there are
-//! spans, but no trace connects them.
+//! The server continues the trace of a request and keeps it with the invocation, so each attempt, on
+//! whichever worker, is sent with the headers of that attempt's parent. Without the feature
+//! `opentelemetry` there are spans, but no trace connects them.
 
 #[cfg(feature = "opentelemetry")]
 use std::collections::HashMap;

@@ -265,12 +265,12 @@ impl RestateWorker {
         self
     }
 
-    /// The header of a call by whose value the [limits](agentgraph::policy::Limit) of nodes count apart, such as
-    /// `x-tenant`: each tenant then has all places of a limit. The value is in the server in clear, as are the
-    /// names of threads.
+    /// The header of a call by whose value the [limits](agentgraph::policy::Limit) of nodes count apart,
+    /// such as `x-tenant`: each tenant then has all places of a limit. The value is in the server in
+    /// clear, as are the names of threads.
     ///
-    /// The most attempts of a limit hold over all workers and graphs of a server, by the limit's name; its rate
-    /// holds in each process.
+    /// The most attempts of a limit hold over all workers and graphs of a server, by the limit's name;
+    /// its rate holds in each process.
     pub fn limits_by(mut self, header: impl AsRef<str>) -> Self {
         self.limits_by = Some(header.as_ref().to_ascii_lowercase());
         self

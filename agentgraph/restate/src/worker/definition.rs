@@ -116,7 +116,8 @@ impl<T: Send + Sync + 'static> Handlers for Served<T> {
     }
 }
 
-/// `None` if the name cannot be that of a service. Without tasks, no journal is of interest when it has ended.
+/// `None` if the name cannot be that of a service. Without tasks, no journal is of interest when it has
+/// ended.
 fn definition<T: Send + Sync + 'static>(
     of: &Arc<T>,
     name: String,

@@ -1,8 +1,8 @@
-//! The object `agentgraph.limits`: the places of a node's [limit](agentgraph::policy::Limit), over all workers,
-//! by the name of the limit.
+//! The object `agentgraph.limits`: the places of a node's [limit](agentgraph::policy::Limit), over all
+//! workers, by the name of the limit.
 //!
-//! The invocation of a task enters, and waits for an awakeable. Who has a place is watched by an invocation that
-//! attaches to it: so a place is given back however its task ends, by a kill, too.
+//! The invocation of a task enters, and waits for an awakeable. Who has a place is watched by an
+//! invocation that attaches to it: so a place is given back however its task ends, by a kill, too.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The limit of a node holds over all workers and graphs of a server, by its name, and for each key of its own.
-//! A place is given back however its task ends.
+//! The limit of a node holds over all workers and graphs of a server, by its name, and for each key of
+//! its own. A place is given back however its task ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

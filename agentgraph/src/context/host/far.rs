@@ -143,8 +143,9 @@ impl FarSide {
         self
     }
 
-    /// Says that the task has its place of the node's [limit](crate::host::TaskCall::limit), which the host keeps
-    /// over its processes: it waits for none in this process. The rate of the limit holds here all the same.
+    /// Says that the task has its place of the node's [limit](crate::host::TaskCall::limit), which the
+    /// host keeps over its processes: it waits for none in this process. The rate of the limit holds here
+    /// all the same.
     pub fn has_place(mut self) -> Self {
         self.has_place = true;
         self

@@ -56,8 +56,8 @@ impl RunEnd {
         RunEnd(End::Failed(SentError::without_state(error)))
     }
 
-    /// The same end, of a failed run with the error's code, message and place alone: for an answer that has no
-    /// room for its causes and the last state, too.
+    /// The same end, of a failed run with the error's code, message and place alone: for an answer that
+    /// has no room for its causes and the last state, too.
     pub fn shortened(mut self) -> Self {
         if let End::Failed(error) = &mut self.0 {
             error.shorten();
