@@ -97,7 +97,7 @@ impl Rows {
         let kept: BTreeSet<&String> = self.rows.iter().map(|(key, _)| key).collect();
         let clear: Vec<String> = self.slots.rows().filter(|row| !kept.contains(row)).cloned().collect();
         let set = self.rows.clone();
-        Ok(self.change(place, key, set, &clear).await?.map_err(agentgraph::Error::from).map_err(of_wire)?)
+        self.change(place, key, set, &clear).await?.map_err(agentgraph::Error::from).map_err(of_wire)
     }
 
     /// Changes them. A change is stored as a whole, or not at all.

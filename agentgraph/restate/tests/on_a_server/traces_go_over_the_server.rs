@@ -77,6 +77,8 @@ async fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
     let ours = ours.with_filter(
         tracing_subscriber::filter::Targets::new().with_target("agentgraph", tracing::Level::INFO),
     );
+    // While there is one subscriber alone, a span that another test opens first is off for all threads.
+    let _another = tracing::Dispatch::new(tracing_subscriber::registry());
     let _ours = tracing::subscriber::set_default(tracing_subscriber::registry().with(ours));
 
     let graph = StateGraph::new().node("far", far.remote()).edge(START, "far").compile().unwrap();
