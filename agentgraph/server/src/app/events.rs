@@ -103,10 +103,12 @@ impl App {
             Some(events) => events,
             None => self.stored_events(&log.thread, *at).await?.into_iter().map(Arc::new).collect(),
         };
-        // There are none if the thread was removed.
-        *at = events.last().map_or(known.max(*at), |last| last.seq);
         // Asked for each time: a reader may have come before the thread, which may then be another caller's.
-        Ok(if events.is_empty() || self.sees(&log.thread).await? { events } else { Vec::new() })
+        let sees = events.is_empty() || self.sees(&log.thread).await?;
+        // Readers are dropped at any await and begin again, so the number changes after the last one. There are
+        // no events if the thread was removed.
+        *at = events.last().map_or(known.max(*at), |last| last.seq);
+        Ok(if sees { events } else { Vec::new() })
     }
 
     async fn stored_events(&self, thread: &str, after: u64) -> Result<Vec<LoggedEvent>, RecordError> {

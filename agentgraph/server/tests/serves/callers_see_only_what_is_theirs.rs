@@ -196,6 +196,24 @@ async fn events_of_a_thread_reach_its_owner_alone() {
     assert_eq!(answer["type"], "error", "{answer}");
 }
 
+#[tokio::test]
+async fn an_owner_misses_no_event_between_heartbeats() {
+    let folder = std::env::temp_dir().join(format!("agentgraph-server-{}-owner", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // Heartbeats interrupt the reading of the records all the time.
+    let server = Server::new().sqlite(folder.join("served.db")).heartbeat(Duration::from_millis(1));
+    let server = Served::of(all_graphs(server.caller_key("key-of-ada", Caller::named("ada")))).await;
+    let ada = server.with_key("key-of-ada");
+    let thread = uuid::Uuid::now_v7().to_string();
+    let mut stream = ada.follow(&thread, json!({ "channels": ALL_CHANNELS })).await;
+    ada.start(&thread, "talking", json!({ "wait_ms": 200 })).await;
+    let events = stream.until(|event| event.data["params"]["data"]["event"] == "completed").await;
+    let seqs: Vec<u64> = events.iter().map(|event| event.data["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<u64>>());
+    assert!(seqs.len() > 200);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 struct Cookies;
 
 #[async_trait::async_trait]

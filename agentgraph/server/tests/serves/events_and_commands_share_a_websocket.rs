@@ -89,34 +89,28 @@ async fn a_subscription_replays_no_event_that_the_connection_is_still_to_send() 
     let server = Served::new().await;
     let thread = uuid::Uuid::now_v7().to_string();
     let mut socket = Socket::of(&server, &thread).await;
-    let values = json!({ "channels": ["values"] });
-    let (_, answer) = socket.command(1, "subscription.subscribe", values.clone()).await;
-    let mut known = answer["result"]["subscription_id"].clone();
-    let mut last = 0;
     for _ in 0..30 {
-        // One after the other, without waiting for answers.
-        let frames = [
-            json!({ "id": 2, "method": "subscription.unsubscribe", "params": { "subscription_id": known } }),
-            json!({ "id": 3, "method": "run.start", "params": { "assistant_id": "steps", "input": {} } }),
-            json!({ "id": 4, "method": "subscription.subscribe", "params": { "channels": ["values", "lifecycle"], "since": last } }),
-        ];
-        for frame in frames {
-            socket.0.send(Message::text(frame.to_string())).await.unwrap();
+        // Without waiting for the first answer: the run writes before the second frame is read.
+        let start = json!({ "assistant_id": "steps", "input": {} });
+        let frames = [("run.start", start), ("subscription.subscribe", json!({ "channels": ["lifecycle"] }))];
+        for (id, (method, params)) in frames.into_iter().enumerate() {
+            let frame = json!({ "id": id, "method": method, "params": params }).to_string();
+            socket.0.send(Message::text(frame)).await.unwrap();
         }
-        let mut seqs = Vec::new();
-        loop {
+        let (mut seqs, mut answers, mut has_ended) = (Vec::new(), Vec::new(), false);
+        while answers.len() < 2 || !has_ended {
             let next = socket.next().await;
-            if next["type"] == "event" {
-                seqs.push(next["seq"].as_u64().unwrap());
-                if next["params"]["data"]["event"] == "completed" {
-                    break;
-                }
-            } else if next["id"] == 4 {
-                known = next["result"]["subscription_id"].clone();
+            if next["type"] != "event" {
+                answers.push(next["result"].clone());
+                continue;
             }
+            seqs.push(next["seq"].as_u64().unwrap());
+            let run = answers.first().and_then(|result: &Value| result["run_id"].as_str()).unwrap();
+            has_ended |= next["event_id"] == format!("synth:{run}:lc||completed");
         }
         assert!(seqs.is_sorted_by(|one, other| one < other), "each once: {seqs:?}");
-        last = *seqs.last().unwrap();
+        let known = json!({ "subscription_id": answers[1]["subscription_id"] });
+        socket.command(2, "subscription.unsubscribe", known).await;
     }
 }
 

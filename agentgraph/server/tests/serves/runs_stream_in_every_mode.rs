@@ -116,6 +116,9 @@ async fn messages_come_in_chunks_with_the_id_of_the_message_in_the_state() {
     assert_eq!((&about["langgraph_node"], &about["thread_id"]), (&json!("reply"), &json!(thread)));
     let id = &chunks[0][0]["id"];
     assert!(id.as_str().unwrap().starts_with("lc_run--") && chunks.iter().all(|chunk| chunk[0]["id"] == *id));
+    let usage = |chunk: &Value| chunk[0]["usage_metadata"].clone();
+    let (of_first, of_last) = (usage(chunks[0]), usage(chunks[chunks.len() - 1]));
+    assert_eq!((of_first, &of_last["input_tokens"]), (Value::Null, &json!(20)), "clients add them up");
     let last = events.iter().rfind(|event| event.name == "values").unwrap();
     assert_eq!(last.data["messages"][1]["id"], *id, "{}", last.data);
     let state = server.get(&format!("/threads/{thread}/state")).await;
