@@ -123,7 +123,8 @@ pub(crate) struct ApiError {
     code: Option<&'static str>,
 }
 
-/// After how many seconds a caller that has too much under way may try again. When some of it ends is not known.
+/// After how many seconds a caller that has too much under way may try again. When some of it ends is not
+/// known.
 const RETRY_AFTER: &str = "1";
 
 impl ApiError {

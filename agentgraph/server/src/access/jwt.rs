@@ -14,9 +14,9 @@ use super::{Authenticate, Caller, Denied, bearer};
 
 /// Lets in callers with a JSON Web Token of an issuer, sent as `Authorization: Bearer ..`.
 ///
-/// A token counts if it is signed with one of the issuer's public keys, names issuer and audience, and has not
-/// expired. Its subject is the caller. The keys are fetched from the issuer's key set (JWKS) with the first
-/// token, then once an hour, and when a token names a key that is new, at most every ten seconds.
+/// A token counts if it is signed with one of the issuer's public keys, names issuer and audience, and has
+/// not expired. Its subject is the caller. The keys are fetched from the issuer's key set (JWKS) with the
+/// first token, then once an hour, and when a token names a key that is new, at most every ten seconds.
 ///
 /// ```
 /// use agentgraph_server::{Jwt, Server};
@@ -48,8 +48,8 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 /// How long the issuer is left alone after it was asked.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Tokens are signed with a key that only the issuer has. Those with a shared secret (`HS256`, ..) are refused:
-/// whoever knows the public key could make them.
+/// Tokens are signed with a key that only the issuer has. Those with a shared secret (`HS256`, ..) are
+/// refused: with a public key taken for the secret, anyone could make them.
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -86,7 +86,8 @@ impl Jwt {
         self
     }
 
-    /// Sets the claim that names the caller; `sub` unless set. Choose one that is never given to another person.
+    /// Sets the claim that names the caller; `sub` unless set. Choose one that is never given to another
+    /// person.
     #[must_use]
     pub fn caller_claim(mut self, claim: impl Into<String>) -> Self {
         self.claim = claim.into();

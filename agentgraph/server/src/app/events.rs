@@ -105,8 +105,8 @@ impl App {
         };
         // Asked for each time: a reader may have come before the thread, which may then be another caller's.
         let sees = events.is_empty() || self.sees(&log.thread).await?;
-        // Readers are dropped at any await and begin again, so the number changes after the last one. There are
-        // no events if the thread was removed.
+        // Readers are dropped at any await and begin again, so the number changes after the last one. There
+        // are no events if the thread was removed.
         *at = events.last().map_or(known.max(*at), |last| last.seq);
         Ok(if sees { events } else { Vec::new() })
     }

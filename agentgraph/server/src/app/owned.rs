@@ -1,6 +1,6 @@
-//! [`OwnedRecords`]: the records that one caller has. Every read, list and change of a request goes through it,
-//! so no route can leave the check out. It does not look at logs, which are read by the ids of what is in the
-//! records.
+//! [`OwnedRecords`]: the records that one caller has. Every read, list and change of a request goes through
+//! it, so no route can leave the check out. It does not look at logs, which are read by the ids of what is in
+//! the records.
 
 use std::sync::Arc;
 

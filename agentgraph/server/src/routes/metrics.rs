@@ -1,5 +1,5 @@
-//! `/metrics`: what this process has under way and has done, for Prometheus. It is of all callers together, so
-//! only operators see it.
+//! `/metrics`: what this process has under way and has done, for Prometheus. It is of all callers together,
+//! so only operators see it.
 
 use std::sync::Arc;
 

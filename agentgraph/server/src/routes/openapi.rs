@@ -1,5 +1,5 @@
-//! `/openapi.json`: the routes with the shapes of bodies and answers, made from [`OPERATIONS`] and the types in
-//! [`shapes`].
+//! `/openapi.json`: the routes with the shapes of bodies and answers, made from [`OPERATIONS`] and the types
+//! in [`shapes`].
 
 mod shapes;
 

@@ -50,8 +50,8 @@ fn server() -> Server {
 #[tokio::test]
 async fn no_answer_event_log_or_measure_has_one() {
     let log = Log::default();
-    // With two of them, each is asked whether it wants an event. One alone is asked on the thread of the first
-    // such event, which may be that of another test.
+    // With two of them, each is asked whether it wants an event. One alone is asked on the thread of the
+    // first such event, which may be that of another test.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_max_level(tracing::Level::TRACE);
     // This thread alone, on which the server runs, too.

@@ -1,5 +1,5 @@
-//! The shapes of bodies and answers, for the document alone: routes read and write JSON. Answers have no other
-//! fields, so that a test of recorded answers finds one that is missing here; bodies may have more.
+//! The shapes of bodies and answers, for the document alone: routes read and write JSON. Answers have no
+//! other fields, so that a test of recorded answers finds one that is missing here; bodies may have more.
 #![expect(dead_code, reason = "their fields are read by the derive")]
 
 use std::collections::BTreeMap;
