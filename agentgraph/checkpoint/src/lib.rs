@@ -43,6 +43,7 @@
 // The modules, from the top of the house to the bottom. A file imports from its own module and from modules
 // further down; a test of `agentgraph` (`tests/sources`) checks it.
 //
+// - `tables`: tables of other crates in Postgres, on the connections of a saver
 // - `store`: long-term memory: a contract of its own, on the same backends
 // - `conformance`: the tests of a store of one's own
 // - `encrypted`: a store in front of a store, which encrypts
@@ -120,6 +121,9 @@ mod source;
 mod sqlite;
 mod stops;
 pub mod store;
+#[cfg(feature = "postgres")]
+#[doc(hidden)]
+pub mod tables;
 #[doc(hidden)]
 pub mod upkeep;
 

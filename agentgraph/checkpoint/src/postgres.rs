@@ -50,6 +50,7 @@ use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, 
 use crate::services::micros;
 use crate::stops::StopListeners;
 use crate::upkeep::Upkeep;
+use dial::Dial;
 use fault::{Fault, explain};
 use leases::{Absent, Wish};
 use listen::Listener;
@@ -207,6 +208,21 @@ impl PostgresSaver {
     /// Set options, then [`connect`](PostgresSaverBuilder::connect).
     pub fn builder(url: impl Into<String>) -> PostgresSaverBuilder {
         PostgresSaverBuilder::new(url.into())
+    }
+
+    /// The parts needed to call the server.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// The schema of the tables.
+    pub(crate) fn schema(&self) -> &str {
+        self.calls.style.schema()
+    }
+
+    /// The address that keeps sessions, if there is one.
+    pub(crate) fn session(&self) -> Option<&Dial> {
+        self.listener.dial()
     }
 
     fn taker(&self, thread: &str) -> Taker {

@@ -24,7 +24,7 @@ type Sent<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Connecting = Sent<Result<(Client, Messages), Error>>;
 
 /// The messages that the server sends unasked. The connection stays open while the stream is polled.
-pub(super) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
+pub(crate) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
 
 /// An address, and the sign of life that connections to it give.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ impl Dial {
     }
 
     /// The longest time that connecting may take.
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
@@ -86,7 +86,7 @@ impl Dial {
 
     /// Opens a connection, with the sign of life if it is to the server; `hear` drives it. `then` runs on it
     /// first.
-    pub(super) async fn connect<H>(
+    pub(crate) async fn connect<H>(
         &self,
         hear: impl FnOnce(Messages) -> H,
         then: &str,

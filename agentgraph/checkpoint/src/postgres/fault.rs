@@ -9,13 +9,16 @@ use crate::error::{StoreCode, StoreError};
 
 /// The failure of a call.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
+    /// The server or the connection.
     Server(tokio_postgres::Error),
+    /// The pool of connections.
     Pool(PoolError),
     /// No answer arrived within this time.
     Silent(Duration),
     /// A row was changed between two statements of a call.
     Changed,
+    /// One that is explained already.
     Known(StoreError),
 }
 
@@ -75,7 +78,7 @@ pub(crate) fn explain_for_items(fault: Fault) -> StoreError {
 }
 
 /// The error for the user.
-pub(super) fn explain(fault: Fault, thread: &str) -> StoreError {
+pub(crate) fn explain(fault: Fault, thread: &str) -> StoreError {
     let error = match fault {
         Fault::Known(error) => error,
         Fault::Server(error) => server(error),

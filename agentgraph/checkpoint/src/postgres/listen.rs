@@ -61,6 +61,10 @@ impl Listener {
         self.owner
     }
 
+    pub(super) fn dial(&self) -> Option<&Dial> {
+        self.dial.as_ref()
+    }
+
     pub(super) fn channel(&self) -> &str {
         &self.channel
     }

@@ -27,26 +27,35 @@ impl Style {
         Style { schema: format!("\"{schema}\".").into(), is_pooled }
     }
 
+    pub(crate) fn schema(&self) -> &str {
+        self.schema.trim_end_matches('.').trim_matches('"')
+    }
+
     pub(crate) fn is_pooled(&self) -> bool {
         self.is_pooled
     }
 
-    /// A statement with the names of its tables, which are marked by `@`.
+    /// A statement with the names of its tables, which are marked by `@`; `@>` is an operator.
     fn complete(&self, sql: &str) -> String {
-        sql.replace('@', &self.schema)
+        let named = sql.replace('@', &self.schema);
+        if sql.contains("@>") { named.replace(&format!("{}>", self.schema), "@>") } else { named }
     }
 }
 
 /// A connection of the pool or a transaction on one.
-pub(crate) struct Link<C> {
+pub struct Link<C> {
     on: C,
     style: Style,
 }
 
-pub(crate) type Connection = Link<Object>;
-pub(crate) type Transaction<'a> = Link<deadpool_postgres::Transaction<'a>>;
+/// A connection of the pool.
+pub type Connection = Link<Object>;
+/// A transaction on a connection.
+pub type Transaction<'a> = Link<deadpool_postgres::Transaction<'a>>;
 
-pub(crate) trait Parts {
+/// What statements are run on.
+pub trait Parts {
+    /// The client, and its statements.
     fn parts(&self) -> (&Client, &StatementCache);
 }
 
@@ -63,7 +72,8 @@ impl Parts for deadpool_postgres::Transaction<'_> {
 }
 
 impl<C: Parts> Link<C> {
-    pub(crate) async fn query(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>, Fault> {
+    /// All rows.
+    pub async fn query(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>, Fault> {
         let sql = self.style.complete(sql);
         let (client, cache) = self.on.parts();
         if self.style.is_pooled {
@@ -74,19 +84,19 @@ impl<C: Parts> Link<C> {
     }
 
     /// The first row.
-    pub(crate) async fn query_opt(&self, sql: &str, values: &[&dyn Value]) -> Result<Option<Row>, Fault> {
+    pub async fn query_opt(&self, sql: &str, values: &[&dyn Value]) -> Result<Option<Row>, Fault> {
         Ok(self.query(sql, values).await?.into_iter().next())
     }
 
     /// The row of a statement that always has one.
-    pub(crate) async fn query_one(&self, sql: &str, values: &[&dyn Value]) -> Result<Row, Fault> {
+    pub async fn query_one(&self, sql: &str, values: &[&dyn Value]) -> Result<Row, Fault> {
         let missing =
             || StoreError::new(StoreCode::Store, "the server did not answer a question about itself");
         Ok(self.query_opt(sql, values).await?.ok_or_else(missing)?)
     }
 
     /// Returns the number of rows that were changed.
-    pub(crate) async fn execute(&self, sql: &str, values: &[&dyn Value]) -> Result<u64, Fault> {
+    pub async fn execute(&self, sql: &str, values: &[&dyn Value]) -> Result<u64, Fault> {
         let sql = self.style.complete(sql);
         let (client, cache) = self.on.parts();
         if self.style.is_pooled {
@@ -113,7 +123,7 @@ impl Connection {
     }
 
     /// A statement sees everything committed before it, whatever the server's default isolation level.
-    pub(crate) async fn begin(&mut self) -> Result<Transaction<'_>, Fault> {
+    pub async fn begin(&mut self) -> Result<Transaction<'_>, Fault> {
         let client: &mut ClientWrapper = &mut self.on;
         let begun = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start();
         Ok(Link { on: begun.await?, style: self.style.clone() })
@@ -128,7 +138,8 @@ impl Connection {
 }
 
 impl Transaction<'_> {
-    pub(crate) async fn commit(self) -> Result<(), Fault> {
+    /// Ends the transaction.
+    pub async fn commit(self) -> Result<(), Fault> {
         Ok(self.on.commit().await?)
     }
 
@@ -146,7 +157,8 @@ impl Transaction<'_> {
 }
 
 /// A parameter. Its type is that of the column, so that the server need not be asked for it.
-pub(crate) trait Value: ToSql + Sync {
+pub trait Value: ToSql + Sync {
+    /// The type of the column.
     fn sql_type(&self) -> Type;
 }
 
@@ -156,7 +168,8 @@ impl<T: Typed + ToSql + Sync> Value for T {
     }
 }
 
-pub(crate) trait Typed {
+pub trait Typed {
+    /// The type of the column.
     const TYPE: Type;
 }
 
@@ -166,7 +179,7 @@ macro_rules! typed {
 
 typed! {
     bool => BOOL, i16 => INT2, i32 => INT4, i64 => INT8, str => TEXT, String => TEXT, [u8] => BYTEA, [i64] => INT8_ARRAY,
-    [f32] => FLOAT4_ARRAY, [&[u8]] => BYTEA_ARRAY
+    [f32] => FLOAT4_ARRAY, [&[u8]] => BYTEA_ARRAY, [String] => TEXT_ARRAY
 }
 
 impl<T: Typed + ?Sized> Typed for &T {

@@ -23,11 +23,13 @@ use super::change::Change;
 use super::embedder::embed_query;
 use super::item::{Found, Item};
 use super::namespace::{Namespace, check_key};
-use super::options::Options;
+use super::options::{Options, SCAN_LIMIT};
 use super::pattern::NamespaceQuery;
 use super::search::SearchQuery;
 use crate::error::StoreError;
 use crate::postgres::fault::explain_for_items;
+use crate::postgres::schema::migrate;
+use crate::postgres::statements::Style;
 use crate::postgres::{Calls, called};
 
 /// Keeps items in a Postgres database (version 12 or later), in tables that it creates on first use.
@@ -89,6 +91,15 @@ impl PostgresStore {
     /// Set options, then [`connect`](PostgresStoreBuilder::connect).
     pub fn builder(url: impl Into<String>) -> PostgresStoreBuilder {
         PostgresStoreBuilder::new(url.into())
+    }
+
+    /// A store on the connections of a saver, with the usual options.
+    pub(crate) async fn on(calls: Calls, schema: &str) -> Result<Self, StoreError> {
+        let calls = Calls { style: Style::new(schema, calls.style.is_pooled()), ..calls };
+        let name = schema.to_owned();
+        let done = called!(calls, connection => migrate(connection, &name, schema::MIGRATIONS).await);
+        done.await.map_err(explain_for_items)?;
+        Ok(PostgresStore { options: Options::new(SCAN_LIMIT), calls, vectors: Vectors::InProcess })
     }
 
     /// Whether the server compares vectors. `false` without a [`VectorIndex`](crate::VectorIndex).
