@@ -47,6 +47,8 @@ pub(crate) struct Settings {
     pub(crate) max_runs: usize,
     /// Requests that stay open, of one caller.
     pub(crate) max_streams: usize,
+    /// How long a replica is alive without a sign of it.
+    pub(crate) lease: Duration,
 }
 
 /// The server as one caller sees it.

@@ -90,6 +90,8 @@ impl NamedError {
 pub(crate) struct Failed {
     pub(crate) name: String,
     pub(crate) message: String,
+    /// Whether it says nothing of the run: its store failed, or another process has its thread.
+    pub(crate) is_passing: bool,
 }
 
 impl Failed {
@@ -97,16 +99,21 @@ impl Failed {
         let mut source: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
         while let Some(inner) = source {
             if let Some(named) = inner.downcast_ref::<NamedError>() {
-                return Failed { name: named.name.clone(), message: named.message.clone() };
+                return Failed::new(&named.name, named.message.clone());
             }
             source = inner.source();
         }
         if matches!(error.code(), Code::Store) {
             // What a store says may name files, hosts and users.
             tracing::error!(%error, "the store failed");
-            return Failed { name: "Store".to_owned(), message: "the store failed".to_owned() };
+            return Failed { is_passing: true, ..Failed::new("Store", "the store failed") };
         }
-        Failed { name: format!("{:?}", error.code()), message: error.message().to_owned() }
+        let is_passing = matches!(error.code(), Code::ThreadBusy | Code::LeaseLost | Code::Stale);
+        Failed { is_passing, ..Failed::new(format!("{:?}", error.code()), error.message()) }
+    }
+
+    pub(crate) fn new(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Failed { name: name.into(), message: message.into(), is_passing: false }
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {

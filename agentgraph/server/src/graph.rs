@@ -60,6 +60,8 @@ pub(crate) struct Call {
     pub(crate) durability: Durability,
     pub(crate) cancel: CancellationToken,
     pub(crate) drain: CancellationToken,
+    /// Whether a call that goes on takes the thread from one that is under way in another process.
+    pub(crate) takes_over: bool,
     pub(crate) config: RunConfig,
 }
 

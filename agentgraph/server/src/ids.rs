@@ -124,6 +124,11 @@ pub(crate) fn time(micros: i64) -> String {
     }
 }
 
+/// A time on the wire, in milliseconds since 1970.
+pub(crate) fn millis(time: &str) -> Option<i64> {
+    Some(time.parse::<Timestamp>().ok()?.as_millisecond())
+}
+
 pub(crate) fn system_time(at: SystemTime) -> String {
     time(Timestamp::try_from(at).map(Timestamp::as_microsecond).unwrap_or_default())
 }

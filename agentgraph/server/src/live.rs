@@ -7,15 +7,17 @@
 mod log;
 mod usage;
 
+pub(crate) use crate::records::Stop as StopAction;
 pub(crate) use log::{LoggedEvent, ThreadLog};
 pub(crate) use usage::{Permit, Usage};
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use agentgraph::CancellationToken;
 use serde_json::Value;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::task::TaskTracker;
 
 /// An event as it is sent.
@@ -36,16 +38,7 @@ impl Frame {
     }
 }
 
-/// How a run is stopped from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopAction {
-    /// What it has done stays.
-    Interrupt,
-    /// Its checkpoints and the run itself are undone.
-    RollBack,
-}
-
-/// A run of this process, waiting or active.
+/// A run of this process, waiting or active, or one of another replica that is followed.
 pub(crate) struct LiveRun {
     pub(crate) id: String,
     pub(crate) thread: String,
@@ -62,6 +55,12 @@ pub(crate) struct LiveRun {
     trace: Mutex<Trace>,
     /// Whether its record is stored: the line waits for this before it starts the run.
     is_stored: watch::Sender<Option<bool>>,
+    /// Whether a task follows the run on another replica. Then nothing else sends.
+    is_followed: AtomicBool,
+    /// Wakes that task.
+    pub(crate) news: Arc<Notify>,
+    /// The log of its thread, while another replica has readers of it and this one none.
+    kept_log: Mutex<Option<Arc<ThreadLog>>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -96,7 +95,25 @@ impl LiveRun {
             result: Mutex::default(),
             trace: Mutex::default(),
             is_stored: watch::Sender::new(None),
+            is_followed: AtomicBool::new(false),
+            news: Arc::default(),
+            kept_log: Mutex::default(),
         })
+    }
+
+    /// The number of the last frame.
+    pub(crate) fn last_seq(&self) -> Option<u64> {
+        lock(&self.frames).last().map(|frame| frame.seq)
+    }
+
+    /// Notes that a task follows the run. `false` if one does.
+    pub(crate) fn begin_following(&self) -> bool {
+        !self.is_followed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Keeps the log of the thread in memory, so that the run tells it.
+    pub(crate) fn keep_log(&self, log: Arc<ThreadLog>) {
+        *lock(&self.kept_log) = Some(log);
     }
 
     pub(crate) fn send(&self, frame: Frame) {
@@ -232,6 +249,24 @@ pub(crate) struct Live {
     pub(crate) streams: Arc<Usage>,
     /// Cancelled when the server stops: runs end their superstep.
     pub(crate) drain: CancellationToken,
+    /// Runs of other replicas that have readers here.
+    mirrors: Mutex<HashMap<String, Weak<LiveRun>>>,
+    hold: Mutex<Hold>,
+}
+
+/// What this process holds claims by, among replicas on one store.
+#[derive(Clone)]
+pub(crate) struct Hold {
+    /// Its name. A replica that was declared dead goes on under another one.
+    pub(crate) replica: Arc<str>,
+    /// Cancelled when it was declared dead: others have its claims.
+    pub(crate) lost: CancellationToken,
+}
+
+impl Hold {
+    fn new() -> Self {
+        Hold { replica: crate::ids::new_id().into(), lost: CancellationToken::new() }
+    }
 }
 
 impl Live {
@@ -246,7 +281,75 @@ impl Live {
             queued: Arc::default(),
             streams: Arc::default(),
             drain: CancellationToken::new(),
+            mirrors: Mutex::default(),
+            hold: Mutex::new(Hold::new()),
         }
+    }
+
+    pub(crate) fn hold(&self) -> Hold {
+        lock(&self.hold).clone()
+    }
+
+    /// Gives up all claims, and goes on under another name.
+    pub(crate) fn begin_again(&self) -> Hold {
+        let new = Hold::new();
+        std::mem::replace(&mut *lock(&self.hold), new.clone()).lost.cancel();
+        new
+    }
+
+    /// A run that this process drives for the line of its thread in the records. One that was lost and came
+    /// back begins anew: the readers that it had follow it.
+    pub(crate) fn adopt(
+        &self,
+        id: &str,
+        thread: &str,
+        owner: Option<&str>,
+        permit: Option<Permit>,
+    ) -> Arc<LiveRun> {
+        let mut runs = lock(&self.runs);
+        match runs.get(id) {
+            Some(known) if !known.is_followed.load(Ordering::Relaxed) => Arc::clone(known),
+            _ => {
+                let new = LiveRun::new(id, thread, owner, permit);
+                runs.insert(id.to_owned(), Arc::clone(&new));
+                new
+            }
+        }
+    }
+
+    /// The runs of a thread that this process has adopted, that are in the records and have not ended.
+    pub(crate) fn adopted(&self, thread: &str) -> Vec<Arc<LiveRun>> {
+        let is_stored = |run: &LiveRun| *run.is_stored.borrow() == Some(true);
+        let is_open = |run: &&Arc<LiveRun>| run.thread == thread && is_stored(run) && !run.has_ended();
+        lock(&self.runs).values().filter(is_open).cloned().collect()
+    }
+
+    /// A run that another replica drives, and whether it is new here: then it must be followed.
+    pub(crate) fn mirror(&self, id: &str, thread: &str, owner: Option<&str>) -> (Arc<LiveRun>, bool) {
+        let mut mirrors = lock(&self.mirrors);
+        if let Some(known) = mirrors.get(id).and_then(Weak::upgrade) {
+            return (known, false);
+        }
+        mirrors.retain(|_, mirror| mirror.strong_count() > 0);
+        let mirror = LiveRun::new(id, thread, owner, None);
+        mirrors.insert(id.to_owned(), Arc::downgrade(&mirror));
+        (mirror, true)
+    }
+
+    /// Wakes the task that follows a run, or all of them.
+    pub(crate) fn wake(&self, run: Option<&str>) {
+        let followed = match run {
+            Some(id) => {
+                lock(&self.mirrors).get(id).and_then(Weak::upgrade).into_iter().chain(self.run(id)).collect()
+            }
+            None => lock(&self.mirrors).values().filter_map(Weak::upgrade).collect::<Vec<_>>(),
+        };
+        followed.into_iter().for_each(|run| run.news.notify_waiters());
+    }
+
+    /// The logs that have a writer or a reader.
+    pub(crate) fn known_logs(&self) -> Vec<Arc<ThreadLog>> {
+        lock(&self.logs).values().filter_map(Weak::upgrade).collect()
     }
 
     /// Puts a run into the line of its thread. `None` if it is refused; otherwise whether the line must be

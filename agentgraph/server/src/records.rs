@@ -6,9 +6,15 @@
 
 pub mod conformance;
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod shared;
 mod sqlite;
 
 pub use memory::MemoryRecords;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresRecords;
+pub use shared::{Admission, Admitted, Next, SharedRecords, Signal, Stop};
 pub use sqlite::SqliteRecords;
 
 use serde_json::{Map, Value};
@@ -223,4 +229,9 @@ pub trait Records: Send + Sync + 'static {
 
     /// Removes a log.
     async fn forget(&self, log: &str) -> Result<(), RecordError>;
+
+    /// What several servers on the store need; `None` for a store of one server.
+    fn shared(&self) -> Option<&dyn SharedRecords> {
+        None
+    }
 }

@@ -1,11 +1,14 @@
 //! Runs: accepted at once, one after the other on a thread, and driven by this process to their end. It knows
-//! nothing of HTTP.
+//! nothing of HTTP. Where several servers share the records, `replica.rs` says which of them drives a run,
+//! and `follow.rs` shows it to readers of the others.
 
 mod drive;
 mod events;
+mod follow;
 mod frames;
 mod parts;
 mod reader;
+mod replica;
 mod request;
 mod trace;
 
@@ -17,6 +20,7 @@ use std::time::Duration;
 use agentgraph::run::StopReason;
 use serde_json::{Map, Value, json};
 
+use self::drive::Halt;
 use self::events::Events;
 use crate::access::Caller;
 use crate::app::{App, OWNER, OnRestart, owner_of};
@@ -53,12 +57,12 @@ impl App {
         let permit = self.live.queued.take(&self.caller, limit);
         let permit = permit.ok_or_else(|| ApiError::too_many("too_many_runs", "runs", limit))?;
         let id = ids::new_id();
+        if let Some(shared) = self.records.shared() {
+            let run = new_run(&id, thread, request);
+            return self.admit(shared, thread, request, (run, permit)).await;
+        }
         let live = LiveRun::new(&id, &thread.id, owner_of(thread), Some(permit));
-        let Some(must_drive) = self.live.join(&live, request.strategy) else {
-            let detail =
-                "Thread is already running a task. Wait for it, or choose another multitask strategy.";
-            return Err(ApiError::conflict(detail));
-        };
+        let Some(must_drive) = self.live.join(&live, request.strategy) else { return Err(busy()) };
         if must_drive {
             let (app, thread) = (self.whole(), thread.id.clone());
             self.live.tasks.spawn(async move { app.drive_line(&thread).await });
@@ -69,31 +73,12 @@ impl App {
     }
 
     async fn store_run(&self, thread: &Record, id: &str, request: &RunRequest) -> Result<Record, ApiError> {
-        let assistant = &request.assistant;
-        let mut metadata = request.metadata.clone();
-        metadata.extend(owner_of(thread).map(|owner| (OWNER.to_owned(), owner.into())));
-        let data = json!({
-            "assistant_id": assistant.id,
-            "graph_id": assistant.parent,
-            "metadata": metadata,
-            "kwargs": request.kwargs,
-            "multitask_strategy": request.strategy_name,
-            "is_temporary": request.is_temporary,
-        });
-        let made = self.insert((Kind::Run, id, &thread.id), "pending", data).await?;
-        let run = made.ok_or_else(|| ApiError::conflict("the run already exists"))?;
-        let about = Map::from_iter([
-            ("graph_id".to_owned(), assistant.parent.clone().into()),
-            ("assistant_id".to_owned(), assistant.id.clone().into()),
-        ]);
-        let config = crate::app::object(&request.kwargs["config"]);
-        self.change(Kind::Thread, &thread.id, |thread| {
-            "busy".clone_into(&mut thread.status);
-            crate::app::merge(&mut thread.data["metadata"], &about);
-            thread.data["config"] = Value::Object(config.clone());
-        })
-        .await?;
-        Ok(run)
+        let run = new_run(id, thread, request);
+        if !self.records.insert(run.clone()).await? {
+            return Err(ApiError::conflict("the run already exists"));
+        }
+        self.change(Kind::Thread, &thread.id, |thread| request.note_in(thread)).await?;
+        Ok(Record { version: 1, ..run })
     }
 
     /// Drives the runs of a thread, one after the other, until there is none.
@@ -104,7 +89,7 @@ impl App {
                 self.live.forget(&live.id);
                 continue;
             }
-            if let Err(error) = self.drive(&live).await {
+            if let Err(Halt::Records(error)) = self.drive(&live, None).await {
                 // The run stays as it is in the records, and the next start of a server goes on with it.
                 tracing::error!(%error, run = live.id, "a run could not be driven to its end");
                 let failed = json!({ "error": "Store", "message": "the store of records failed" });
@@ -117,6 +102,9 @@ impl App {
 
     /// Goes on with the runs that an earlier process has left, or marks them.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), RecordError> {
+        if let Some(shared) = self.records.shared() {
+            return self.enter(shared).await;
+        }
         for status in ["running", "pending"] {
             let query = Query { status: Some(status.to_owned()), ..Query::all(Kind::Run) };
             for run in self.records.page(&query).await? {
@@ -132,16 +120,21 @@ impl App {
                     }
                     continue;
                 }
-                let failed = json!({
-                    "error": "ServerStopped",
-                    "message": "the server stopped before the run ended: an empty run continues the thread",
-                });
-                self.set_status(&run.id, "error", &failed).await?;
-                self.log_mark(&run, &failed).await?;
-                self.thread_has_changed(&run.parent, "error", Some(failed), &Map::new()).await?;
+                self.mark_left(&run).await?;
             }
         }
         Ok(())
+    }
+
+    /// Marks a run as one that ended with its process.
+    async fn mark_left(&self, run: &Record) -> Result<(), RecordError> {
+        let failed = json!({
+            "error": "ServerStopped",
+            "message": "the server stopped before the run ended: an empty run continues the thread",
+        });
+        self.set_status(&run.id, "error", &failed).await?;
+        self.log_mark(run, &failed).await?;
+        self.thread_has_changed(&run.parent, "error", Some(failed), &Map::new()).await
     }
 
     /// Tells the readers of a thread that a run ended with its process.
@@ -149,7 +142,8 @@ impl App {
         let Some(log) = self.kept_log(&run.parent).await? else { return Ok(()) };
         let mut events = Events::new(run, self.told_by(&log, &run.id).await?, None);
         events.end(&End::Stopped(StopReason::Cancelled), failed["message"].as_str(), Value::Null);
-        self.log_events(&log, events.take_new()).await
+        let hold = self.records.shared().map(|_| self.live.hold());
+        self.log_events(&log, hold.as_ref(), events.take_new()).await.map(drop)
     }
 
     async fn set_status(&self, run: &str, status: &str, error: &Value) -> Result<(), RecordError> {
@@ -161,13 +155,31 @@ impl App {
     }
 
     /// Stops a run. `false` if it is neither active nor waiting.
-    pub(crate) async fn cancel(&self, run: &Record, action: StopAction, wait: bool) -> bool {
-        let Some(live) = self.live.run(&run.id).filter(|live| !live.has_ended()) else { return false };
-        live.stop(action);
+    pub(crate) async fn cancel(
+        self: &Arc<Self>,
+        run: &Record,
+        action: StopAction,
+        wait: bool,
+    ) -> Result<bool, RecordError> {
+        if !self.stop_elsewhere(&run.id, action).await? {
+            return Ok(false);
+        }
+        let Some(live) = self.live_run(run).filter(|live| !live.has_ended()) else { return Ok(false) };
+        if self.records.shared().is_none() {
+            live.stop(action);
+        }
         if wait {
             live.result().await;
         }
-        true
+        Ok(true)
+    }
+
+    /// Asks for the stop of a run in records that servers share, whoever drives it. `false` if it has ended.
+    async fn stop_elsewhere(&self, run: &str, action: StopAction) -> Result<bool, RecordError> {
+        let Some(shared) = self.records.shared() else { return Ok(true) };
+        let is_open = shared.stop(run, action).await?;
+        self.apply_stops(shared).await?;
+        Ok(is_open)
     }
 
     /// The frames of a run after a number, from its log: for a run that this process no longer has in memory.
@@ -177,11 +189,7 @@ impl App {
         after: Option<u64>,
     ) -> Result<Vec<Frame>, RecordError> {
         let entries = self.records.read(run, after, usize::MAX).await?;
-        let frame = |LogEntry { seq, text }: LogEntry| {
-            let (event, data) = text.split_once('\n').unwrap_or(("message", &text));
-            Frame { seq, event: event.to_owned(), data: data.to_owned() }
-        };
-        Ok(entries.into_iter().map(frame).collect())
+        Ok(entries.into_iter().map(frame_of).filter(|frame| frame.event != RESULT).collect())
     }
 
     /// Stops taking runs forward: each ends its superstep, and goes on when a server starts again.
@@ -193,5 +201,45 @@ impl App {
                 "runs did not end their superstep in time; they go on from their last stored task"
             );
         }
+        if let Some(shared) = self.records.shared()
+            && let Err(error) = shared.leave(&self.live.hold().replica).await
+        {
+            tracing::warn!(%error, "the runs of this server wait until its lease ends");
+        }
     }
+}
+
+/// The last entry in the log of a run that others may follow: what a client that waits for it gets.
+const RESULT: &str = "result";
+
+fn frame_of(LogEntry { seq, text }: LogEntry) -> Frame {
+    let (event, data) = text.split_once('\n').unwrap_or(("message", &text));
+    Frame { seq, event: event.to_owned(), data: data.to_owned() }
+}
+
+/// Whether a run is under way or waits.
+fn is_open(run: &Record) -> bool {
+    ["pending", "running"].contains(&&*run.status)
+}
+
+fn busy() -> ApiError {
+    let detail = "Thread is already running a task. Wait for it, or choose another multitask strategy.";
+    ApiError::conflict(detail)
+}
+
+/// The record of a run that a client asks for.
+fn new_run(id: &str, thread: &Record, request: &RunRequest) -> Record {
+    let now = ids::now();
+    let mut metadata = request.metadata.clone();
+    metadata.extend(owner_of(thread).map(|owner| (OWNER.to_owned(), owner.into())));
+    let data = json!({
+        "assistant_id": request.assistant.id,
+        "graph_id": request.assistant.parent,
+        "metadata": metadata,
+        "kwargs": request.kwargs,
+        "multitask_strategy": request.strategy_name,
+        "is_temporary": request.is_temporary,
+    });
+    let (id, parent, status) = (id.to_owned(), thread.id.clone(), "pending".to_owned());
+    Record { kind: Kind::Run, id, parent, status, created: now, updated: now, version: 0, data }
 }

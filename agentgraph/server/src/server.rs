@@ -7,9 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "postgres")]
+use agentgraph::PostgresSaver;
+use agentgraph::checkpoint::StoreError;
 use agentgraph::state::StoredState;
 use agentgraph::store::{MemoryStore, SqliteStore};
 use agentgraph::{CompiledGraph, Error, MemorySaver, SqliteSaver, Store};
+#[cfg(feature = "postgres")]
+use agentgraph_checkpoint::tables::store_beside;
 use axum::Router;
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -19,6 +24,8 @@ use crate::access::{Access, Authenticate, Caller};
 use crate::app::{App, OnRestart, Settings};
 use crate::error::ServerError;
 use crate::graph::{ServedGraph, TypedGraph};
+#[cfg(feature = "postgres")]
+use crate::records::PostgresRecords;
 use crate::records::{MemoryRecords, Records, SqliteRecords};
 use crate::routes::{Pages, router};
 
@@ -56,6 +63,8 @@ pub struct Server {
 enum Keep {
     Memory,
     Sqlite(PathBuf),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresSaver),
     Own(Arc<dyn Records>),
 }
 
@@ -64,6 +73,8 @@ enum Keep {
 enum Saver {
     Memory(MemorySaver),
     Sqlite(SqliteSaver),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresSaver),
 }
 
 /// A graph that waits for its checkpointer.
@@ -91,6 +102,7 @@ impl Server {
                 max_body: 16 * 1024 * 1024,
                 max_runs: usize::MAX,
                 max_streams: usize::MAX,
+                lease: Duration::from_secs(15),
             },
             drain_limit: Duration::from_secs(30),
         }
@@ -126,6 +138,8 @@ impl Server {
                 _ if graph.keeps_threads() => graph,
                 Saver::Memory(saver) => graph.try_checkpointer(saver)?,
                 Saver::Sqlite(saver) => graph.try_checkpointer(saver)?,
+                #[cfg(feature = "postgres")]
+                Saver::Postgres(saver) => graph.try_checkpointer(saver)?,
             };
             let served: Arc<dyn ServedGraph> = Arc::new(TypedGraph { graph, schema });
             Ok(served)
@@ -143,6 +157,50 @@ impl Server {
     /// Keeps everything in this SQLite file.
     pub fn sqlite(mut self, path: impl Into<PathBuf>) -> Self {
         self.keep = Keep::Sqlite(path.into());
+        self
+    }
+
+    /// Keeps everything in the database of a saver: checkpoints in its schema, `agentgraph` unless set;
+    /// threads and runs, and the items of graphs without a store, in schemas beside it with the endings
+    /// `_server` and `_store`. All of it uses the connections of the saver.
+    ///
+    /// Several servers may share the database, each with the same graphs: each answers every call, and the
+    /// runs of one that dies go on on another. See [`lease`](Self::lease).
+    ///
+    /// ```no_run
+    /// # use agentgraph::prelude::*;
+    /// use agentgraph::PostgresSaver;
+    /// use agentgraph_server::Server;
+    /// # #[derive(State, schemars::JsonSchema, Clone, Debug, Default)]
+    /// # struct Triage { question: String }
+    /// # async fn answer() {}
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// # let graph = StateGraph::<Triage>::new().node("answer", answer).edge(START, "answer").compile()?;
+    /// let saver = PostgresSaver::connect("postgres://agent@localhost/agents").await?;
+    /// Server::new().postgres(saver).graph("triage", graph).serve("127.0.0.1:2024").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "postgres")]
+    pub fn postgres(mut self, saver: PostgresSaver) -> Self {
+        self.keep = Keep::Postgres(saver);
+        self
+    }
+
+    /// Sets how long a server that shares its records counts as alive without a sign of it; 15 seconds unless
+    /// set, at least 100 milliseconds. It gives three signs in that time. Then others take over its runs. A
+    /// server that ends in good order gives them up at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let server = agentgraph_server::Server::new().lease(Duration::from_secs(5));
+    /// # drop(server);
+    /// ```
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.settings.lease = lease.max(Duration::from_millis(100));
         self
     }
 
@@ -276,14 +334,20 @@ impl Server {
         let store = match (self.store, &self.keep) {
             (Some(store), _) => store,
             (None, Keep::Sqlite(path)) => items_beside(path).await?,
+            #[cfg(feature = "postgres")]
+            (None, Keep::Postgres(saver)) => Arc::new(store_beside(saver).await.map_err(failed)?),
             (None, _) => Arc::new(MemoryStore::new()),
         };
         let (records, saver): (Arc<dyn Records>, Saver) = match self.keep {
             Keep::Memory => (Arc::new(MemoryRecords::default()), memory()),
             Keep::Own(records) => (records, memory()),
+            #[cfg(feature = "postgres")]
+            Keep::Postgres(saver) => {
+                (Arc::new(PostgresRecords::beside(&saver).await?), Saver::Postgres(saver))
+            }
             Keep::Sqlite(path) => {
                 let saver = SqliteSaver::open(&path).await;
-                let saver = saver.map_err(|error| ServerError::Records(crate::RecordError::new(error)))?;
+                let saver = saver.map_err(failed)?;
                 (Arc::new(SqliteRecords::open(&path).await?), Saver::Sqlite(saver))
             }
         };
@@ -439,7 +503,11 @@ async fn items_beside(path: &Path) -> Result<Arc<dyn Store>, ServerError> {
     let is_memory = path.as_os_str() == ":memory:";
     let path = if is_memory { path.to_owned() } else { path.with_extension("items.db") };
     let store = SqliteStore::open(path).await;
-    Ok(Arc::new(store.map_err(|error| ServerError::Records(crate::RecordError::new(error)))?))
+    Ok(Arc::new(store.map_err(failed)?))
+}
+
+fn failed(error: StoreError) -> ServerError {
+    ServerError::Records(crate::RecordError::new(error))
 }
 
 /// Ends when the process is asked to end. Where signals cannot be heard, never.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::App;
 use crate::error::RecordError;
 use crate::ids;
-use crate::live::{LoggedEvent, ThreadLog};
+use crate::live::{Hold, LoggedEvent, ThreadLog};
 use crate::records::{Kind, LogEntry};
 
 /// An event that has no number yet.
@@ -31,15 +31,71 @@ const PAGE: usize = 64;
 
 /// Threads and runs may have the same id, if a client chose it.
 fn key(thread: &str) -> String {
-    format!("thread:{thread}")
+    format!("{THREAD}{thread}")
 }
+
+const THREAD: &str = "thread:";
 
 impl App {
     /// The log of a thread, begun if there is none. From then on the events of all its runs are kept.
     pub(crate) async fn thread_log(&self, thread: &str) -> Result<Arc<ThreadLog>, RecordError> {
         let log = self.live.log(thread);
         log.load(self.records.last(&key(thread))).await?;
+        if let Some(shared) = self.records.shared()
+            && log.last() == 0
+        {
+            // The replica that drives the thread must know of the reader.
+            shared.begin(&key(thread)).await?;
+        }
         Ok(log)
+    }
+
+    /// Looks at a log to which another replica has added something, or which it reads.
+    pub(crate) async fn heard_of(&self, log: &str) -> Result<(), RecordError> {
+        let Some(thread) = log.strip_prefix(THREAD) else {
+            self.live.wake(Some(log));
+            return Ok(());
+        };
+        if let Some(known) = self.live.known_log(thread) {
+            known.catch_up(self.records.last(log).await?.unwrap_or(0));
+        } else if let Some(run) = self.live.adopted(thread).first() {
+            run.keep_log(self.live.log(thread));
+        }
+        Ok(())
+    }
+
+    /// Goes on after what another replica has added.
+    pub(crate) async fn look_at_log(&self, log: &ThreadLog) -> Result<(), RecordError> {
+        log.catch_up(self.records.last(&key(&log.thread)).await?.unwrap_or(0));
+        Ok(())
+    }
+
+    /// Looks at all logs that have readers here.
+    pub(crate) async fn look_at_logs(&self) -> Result<(), RecordError> {
+        self.live.wake(None);
+        for log in self.live.known_logs() {
+            if log.last() == 0 {
+                self.thread_log(&log.thread).await?;
+            }
+            self.heard_of(&key(&log.thread)).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds to a log of a thread that this process drives. `false` if another replica has it.
+    pub(crate) async fn append(
+        &self,
+        (thread, hold): (&str, Option<&Hold>),
+        log: &str,
+        entries: Vec<LogEntry>,
+        fleeting: bool,
+    ) -> Result<bool, RecordError> {
+        match (hold, self.records.shared()) {
+            (Some(hold), Some(shared)) => {
+                shared.append_claimed((&hold.replica, thread), log, entries, fleeting).await
+            }
+            _ => self.records.append(log, entries).await.map(|()| true),
+        }
     }
 
     /// The log of a thread whose events are kept: one that has some, or a reader.
@@ -49,20 +105,29 @@ impl App {
         Ok(if is_kept { Some(self.thread_log(thread).await?) } else { None })
     }
 
-    /// Adds events. What a reader has seen is in the records, so that it is there after a kill.
-    pub(crate) async fn log_events(&self, log: &ThreadLog, events: Vec<NewEvent>) -> Result<(), RecordError> {
+    /// Adds events. What a reader has seen is in the records, so that it is there after a kill. `false` if
+    /// another replica has the thread.
+    pub(crate) async fn log_events(
+        &self,
+        log: &ThreadLog,
+        hold: Option<&Hold>,
+        events: Vec<NewEvent>,
+    ) -> Result<bool, RecordError> {
         let before = log.last();
-        let now = ids::now() / 1000;
+        let now = log.time(ids::now() / 1000);
         let logged = events.into_iter().zip(before + 1..).map(|(event, seq)| numbered(event, seq, now));
         let logged: Vec<LoggedEvent> = logged.collect();
         let entries = logged.iter().map(|event| LogEntry { seq: event.seq, text: stored(event) });
-        self.records.append(&key(&log.thread), entries.collect()).await?;
+        let claim = (&*log.thread, hold);
+        if !self.append(claim, &key(&log.thread), entries.collect(), false).await? {
+            return Ok(false);
+        }
         log.add(logged);
         let last = log.last();
         if last / TRIMMED != before / TRIMMED && last > KEPT {
             self.records.trim(&key(&log.thread), last - KEPT + 1).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The events after a number, which becomes that of the last one. Waits until there is one.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::error::RecordError;
-use crate::records::{Kind, LogEntry, Query, Record, Records};
+use crate::records::{Kind, LogEntry, Query, Record, Records, SharedRecords};
 
 /// The name in the metadata of a record that says whose it is.
 pub(crate) const OWNER: &str = "owner";
@@ -120,5 +120,10 @@ impl Records for OwnedRecords {
 
     async fn forget(&self, log: &str) -> Result<(), RecordError> {
         self.all.forget(log).await
+    }
+
+    /// Runs and threads are looked up before they are named there.
+    fn shared(&self) -> Option<&dyn SharedRecords> {
+        self.all.shared()
     }
 }

@@ -37,12 +37,13 @@ impl App {
         }
         let query = Query { parent: Some(thread.id.clone()), ..Query::all(Kind::Run) };
         let runs = self.records.page(&query).await?;
+        let under_way = runs.iter().find(|run| run.status == "running").map(|run| run.id.clone());
         let by_engine = |run: Record| Some((run.data["engine_run"].as_str()?.to_owned(), run.id));
         Ok(StateForm {
             thread,
             graph,
             runs: runs.into_iter().filter_map(by_engine).collect(),
-            active: self.live.active(&thread.id).map(|run| run.id.clone()),
+            active: self.live.active(&thread.id).map(|run| run.id.clone()).or(under_way),
             inside,
         })
     }

@@ -1,7 +1,7 @@
 //! [`TypedGraph`]: a compiled graph as a [`ServedGraph`]. The only code that is compiled for each state.
 
 use agentgraph::graph::EdgeKind;
-use agentgraph::run::{Checkpoint, RunBuilder};
+use agentgraph::run::{Checkpoint, RunBuilder, WhenBusy};
 use agentgraph::state::StoredState;
 use agentgraph::{CheckpointId, CompiledGraph, Error, Event, EventKind, Outcome};
 use futures_util::future::BoxFuture;
@@ -90,6 +90,11 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
 
     fn call(&self, call: Call) -> Result<BoxStream<'static, GraphEvent>, Error> {
         let Call { thread, start, from, views, subgraphs, max_supersteps, durability, .. } = call;
+        // Only a call that goes on from wherever the other one is may take its thread.
+        let when_busy = match start {
+            Start::Proceed if call.takes_over => WhenBusy::Replace,
+            _ => WhenBusy::Refuse,
+        };
         let mut run: RunBuilder<S> = match start {
             Start::Input(input) => self.graph.invoke(self.update(&input)?).abandon(),
             Start::Resume(answer) => self.graph.resume(answer),
@@ -107,7 +112,8 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
         if let Some(steps) = max_supersteps {
             run = run.max_supersteps(steps);
         }
-        let run = run.thread(thread).views(views).durability(durability).context(call.config);
+        let run =
+            run.thread(thread).when_busy(when_busy).views(views).durability(durability).context(call.config);
         Ok(run.cancel(call.cancel).drain(call.drain).stream().map(seen).boxed())
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OnceCell, watch};
@@ -32,6 +33,9 @@ pub(crate) struct ThreadLog {
     recent: Mutex<Recent>,
     last: watch::Sender<u64>,
     is_loaded: OnceCell<()>,
+    /// No event is older than this, in milliseconds since 1970: clients leave out what is older than the
+    /// state that they have, and another replica with another clock may have made that.
+    floor: AtomicI64,
 }
 
 #[derive(Default)]
@@ -47,6 +51,7 @@ impl ThreadLog {
             recent: Mutex::default(),
             last: watch::Sender::new(0),
             is_loaded: OnceCell::new(),
+            floor: AtomicI64::new(0),
         })
     }
 
@@ -62,6 +67,23 @@ impl ThreadLog {
     /// The number of the last event; 0 if there is none.
     pub(crate) fn last(&self) -> u64 {
         *self.last.borrow()
+    }
+
+    /// Learns of events that another replica has added. Those here are not the newest any more.
+    pub(crate) fn catch_up(&self, last: u64) {
+        if last > self.last() {
+            self.clear();
+            self.last.send_modify(|known| *known = last.max(*known));
+        }
+    }
+
+    pub(crate) fn not_before(&self, time: i64) {
+        self.floor.fetch_max(time, Ordering::Relaxed);
+    }
+
+    /// The time of an event that happens now, in milliseconds since 1970.
+    pub(crate) fn time(&self, now: i64) -> i64 {
+        now.max(self.floor.load(Ordering::Relaxed))
     }
 
     /// Shows events that the records have.

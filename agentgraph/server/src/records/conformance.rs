@@ -1,8 +1,12 @@
 //! The contract of [`Records`], as a test of any store.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
-use super::{Kind, LogEntry, Query, Record, Records, SortBy};
+use super::{
+    Admission, Admitted, Kind, LogEntry, Next, Query, Record, Records, SharedRecords, Signal, SortBy, Stop,
+};
 use crate::error::RecordError;
 
 /// Checks an empty store against the contract.
@@ -28,6 +32,178 @@ pub async fn check(records: &dyn Records) -> Result<Vec<String>, RecordError> {
     pages(records, &mut broken).await?;
     logs(records, &mut broken).await?;
     Ok(broken.0)
+}
+
+/// Checks two handles of an empty store that servers share against the contract of [`SharedRecords`].
+///
+/// ```
+/// use agentgraph_server::records::{MemoryRecords, conformance};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let (one, other) = (MemoryRecords::default(), MemoryRecords::default());
+/// let broken = conformance::check_shared(&one, &other).await;
+/// assert_eq!(broken.unwrap(), ["the store is for several servers"]);
+/// # }
+/// ```
+///
+/// # Returns
+/// The clauses that the store breaks.
+///
+/// # Errors
+/// That of the store.
+pub async fn check_shared(one: &dyn Records, other: &dyn Records) -> Result<Vec<String>, RecordError> {
+    let mut broken = Broken::default();
+    let (Some(shared), Some(heard)) = (one.shared(), other.shared()) else {
+        broken.unless(false, "the store is for several servers");
+        return Ok(broken.0);
+    };
+    let mut signals = heard.signals();
+    admissions(one, shared, &mut broken).await?;
+    claims(one, shared, &mut broken).await?;
+    deaths(one, shared, &mut broken).await?;
+    let hears = async {
+        loop {
+            match signals.recv().await {
+                Ok(Signal::Stopped { run }) if run == "r-1" => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+    };
+    let hears = tokio::time::timeout(Duration::from_secs(60), hears).await.unwrap_or(false);
+    broken.unless(hears, "another handle hears of a stop");
+    Ok(broken.0)
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn asked(replica: &str, thread: &Record, id: &str, created: i64) -> Admission {
+    let run = Record {
+        kind: Kind::Run,
+        id: id.to_owned(),
+        parent: thread.id.clone(),
+        status: "pending".to_owned(),
+        ..self::thread(id, created, json!({}))
+    };
+    let (replica, graph) = (replica.to_owned(), "graph".to_owned());
+    Admission { replica, run, thread: thread.clone(), graph, alone: false, stops: None }
+}
+
+/// The run that a replica drives next.
+async fn next_of(
+    shared: &dyn SharedRecords,
+    replica: &str,
+) -> Result<Option<(String, Option<Stop>)>, RecordError> {
+    Ok(match shared.next(replica, "t-1").await? {
+        Next::Run(run, stop) => Some((run.id, stop)),
+        Next::Released | Next::Lost => None,
+    })
+}
+
+async fn admissions(
+    records: &dyn Records,
+    shared: &dyn SharedRecords,
+    broken: &mut Broken,
+) -> Result<(), RecordError> {
+    shared.enter("a", HOUR).await?;
+    shared.enter("b", HOUR).await?;
+    let mut thread = self::thread("t-1", 1, json!({}));
+    records.insert(thread.clone()).await?;
+    let stale = shared.admit(asked("a", &thread, "r-1", 10)).await?;
+    broken.unless(stale == Admitted::Stale, "a run of an old version of its thread is not admitted");
+    thread.version = 1;
+    thread.status = "busy".to_owned();
+    let first = shared.admit(asked("a", &thread, "r-1", 10)).await?;
+    broken.unless(first == Admitted::Mine { is_new: true }, "the first run claims its thread");
+    let stored = records.get(Kind::Thread, "t-1").await?;
+    broken.unless(stored == Some(Record { version: 2, ..thread.clone() }), "the thread is stored with a run");
+    thread.version = 2;
+    let alone = Admission { alone: true, ..asked("b", &thread, "r-2", 5) };
+    broken.unless(shared.admit(alone).await? == Admitted::Refused, "a run that must be alone is refused");
+    let kept = records.get(Kind::Thread, "t-1").await?.map(|thread| thread.version);
+    broken.unless(kept == Some(2), "a refused run changes nothing");
+    let elsewhere = shared.admit(asked("b", &thread, "r-2", 5)).await?;
+    broken.unless(elsewhere == Admitted::Elsewhere, "a claim is kept while its replica lives");
+    thread.version = 3;
+    let interrupts = Admission { stops: Some(Stop::Interrupt), ..asked("a", &thread, "r-3", 4) };
+    let third = shared.admit(interrupts).await?;
+    broken.unless(third == Admitted::Mine { is_new: false }, "a claim is held once");
+    Ok(())
+}
+
+async fn claims(
+    records: &dyn Records,
+    shared: &dyn SharedRecords,
+    broken: &mut Broken,
+) -> Result<(), RecordError> {
+    broken.unless(shared.next("b", "t-1").await? == Next::Lost, "only the holder of a claim drives");
+    let mut order = Vec::new();
+    while let Some((id, stop)) = next_of(shared, "a").await? {
+        if id == "r-1" {
+            broken.unless(shared.stop(&id, Stop::RollBack).await?, "a run is stopped");
+        }
+        let Some(mut run) = records.get(Kind::Run, &id).await? else { break };
+        run.status = "success".to_owned();
+        records.replace(run).await?;
+        broken.unless(!shared.stop(&id, Stop::RollBack).await?, "a run that has ended is not stopped");
+        order.push((id, stop));
+    }
+    let (stopped, goes) = (Some(Stop::Interrupt), None);
+    let expected = [("r-1", stopped), ("r-2", stopped), ("r-3", goes)];
+    broken.unless(
+        order.iter().map(|(id, stop)| (&**id, *stop)).eq(expected),
+        "runs are driven in the order of their admission, with the first stop of each",
+    );
+    broken.unless(shared.next("a", "t-1").await? == Next::Lost, "a claim ends with the last run");
+    Ok(())
+}
+
+async fn deaths(
+    records: &dyn Records,
+    shared: &dyn SharedRecords,
+    broken: &mut Broken,
+) -> Result<(), RecordError> {
+    let Some(thread) = records.get(Kind::Thread, "t-1").await? else { return Ok(()) };
+    let graphs = ["graph".to_owned()];
+    shared.admit(asked("a", &thread, "r-4", 20)).await?;
+    let entry = |seq: u64| LogEntry { seq, text: String::from("x") };
+    let by = async |replica: &str, seq: u64, fleeting: bool| {
+        shared.append_claimed((replica, "t-1"), "claimed", vec![entry(seq)], fleeting).await
+    };
+    broken.unless(by("a", 1, true).await?, "the holder of a claim adds to a log");
+    broken.unless(shared.take_over("b", &graphs, 9).await?.is_empty(), "a living replica keeps its claims");
+    shared.stop("r-4", Stop::RollBack).await?;
+    let stops = shared.stops("a").await?;
+    broken.unless(stops == [("r-4".to_owned(), Stop::RollBack)], "the stops of a replica's runs are known");
+    shared.leave("a").await?;
+    broken.unless(!shared.renew("a", HOUR).await?, "a replica that has left is dead");
+    broken.unless(
+        shared.take_over("b", &[], 9).await?.is_empty(),
+        "a claim waits for a replica with its graph",
+    );
+    broken
+        .unless(shared.take_over("b", &graphs, 9).await? == ["t-1"], "the claims of a dead replica are free");
+    broken.unless(!by("a", 2, true).await?, "a dead replica adds nothing to a log");
+    broken.unless(by("b", 3, false).await?, "the new holder adds to it");
+    shared.begin("claimed").await?;
+    let numbers = async || -> Result<Vec<u64>, RecordError> {
+        Ok(records.read("claimed", None, 9).await?.iter().map(|entry| entry.seq).collect())
+    };
+    broken.unless(numbers().await? == [1, 3], "a log with entries has begun");
+    shared.sweep(Duration::ZERO).await?;
+    broken.unless(numbers().await? == [3], "a sweep removes what is fleeting");
+    shared.begin("begun").await?;
+    broken.unless(records.last("begun").await? == Some(0), "a log with a reader has begun");
+    shared.enter("c", HOUR).await?;
+    shared.leave("b").await?;
+    shared.take_over("c", &graphs, 9).await?;
+    shared.enter("d", HOUR).await?;
+    broken.unless(shared.renew("c", Duration::ZERO).await?, "a replica lives until it is found to be silent");
+    broken
+        .unless(shared.take_over("d", &graphs, 9).await? == ["t-1"], "a silent replica dies with its lease");
+    broken.unless(!shared.renew("c", HOUR).await?, "a dead replica does not come back");
+    Ok(())
 }
 
 #[derive(Default)]

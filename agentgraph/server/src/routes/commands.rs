@@ -196,9 +196,9 @@ impl Command {
 }
 
 /// The questions that runs under way or waiting answer.
-async fn answered(app: &App, thread: &str) -> Result<Map<String, Value>, Failure> {
+async fn answered(app: &Arc<App>, thread: &str) -> Result<Map<String, Value>, Failure> {
     let mut answered = Map::new();
-    for run in app.live.of_thread(thread) {
+    for run in app.open_runs(thread).await? {
         if let Some(run) = app.records.get(Kind::Run, &run.id).await? {
             answered.extend(crate::app::object(&run.data["kwargs"]["command"]["resume"]));
         }

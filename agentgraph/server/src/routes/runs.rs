@@ -159,7 +159,7 @@ async fn one(Shared(app): Shared, Path((id, run)): Path<(String, String)>) -> Re
 
 async fn remove(Shared(app): Shared, Path((id, run)): Path<(String, String)>) -> Reply {
     let run = app.run(&id, &run).await?;
-    if app.live.run(&run.id).is_some_and(|live| !live.has_ended()) {
+    if app.live_run(&run).is_some_and(|live| !live.has_ended()) {
         return Err(ApiError::conflict("the run is under way: cancel it first"));
     }
     app.records.remove(Kind::Run, &run.id).await?;
@@ -191,7 +191,7 @@ async fn alone(app: &App, run: &str) -> Result<Record, ApiError> {
 }
 
 async fn joined(app: &Arc<App>, run: &Record, fields: &Fields) -> Reply {
-    let result = match app.live.run(&run.id) {
+    let result = match app.live_run(run) {
         Some(live) => {
             let cancels = fields.flag("cancel_on_disconnect");
             let _guard = cancels.then(|| StopOnDrop(Arc::clone(&live)));
@@ -233,7 +233,7 @@ async fn followed(app: &Arc<App>, run: &Record, headers: &HeaderMap, fields: &Fi
     };
     let with_ids = run.data["kwargs"]["resumable"] == true;
     let reading = Reading { modes: fields.all("stream_mode"), with_ids, after };
-    if let Some(live) = app.live.run(&run.id) {
+    if let Some(live) = app.live_run(run) {
         let cancels = fields.flag("cancel_on_disconnect");
         let guard = cancels.then(|| StopOnDrop(Arc::clone(&live)));
         return Ok(run_stream(live, reading, app.settings.heartbeat, guard));
@@ -277,7 +277,7 @@ async fn cancel_many(Shared(app): Shared, fields: Fields, Body(body): Body) -> R
     }
     let mut cancelled = false;
     for run in &runs {
-        cancelled |= app.cancel(run, action, false).await;
+        cancelled |= app.cancel(run, action, false).await?;
     }
     if !cancelled {
         return Err(ApiError::new(StatusCode::NOT_FOUND, "No runs found to cancel."));
@@ -289,7 +289,7 @@ async fn cancel(Shared(app): Shared, Path((id, run)): Path<(String, String)>, fi
     let run = app.run(&id, &run).await?;
     let action = action_of(&fields)?;
     let wait = fields.flag("wait");
-    if !app.cancel(&run, action, wait).await {
+    if !app.cancel(&run, action, wait).await? {
         let detail = format!("Run {} is neither pending nor running", run.id);
         return Err(ApiError::new(StatusCode::NOT_FOUND, detail));
     }

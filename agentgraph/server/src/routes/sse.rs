@@ -13,6 +13,7 @@ use tokio::sync::broadcast;
 use tokio::time::timeout;
 
 use crate::app::App;
+use crate::error::RecordError;
 use crate::live::{Frame, LiveRun, StopAction};
 
 /// Stops a run when its reader goes away before the end.
@@ -99,25 +100,28 @@ struct ThreadReader {
 }
 
 /// The events of all runs of a thread, one run after the other.
-pub(super) fn thread_stream(app: Arc<App>, thread: String, after: Option<String>) -> Response {
+pub(super) async fn thread_stream(
+    app: Arc<App>,
+    thread: String,
+    after: Option<String>,
+) -> Result<Response, RecordError> {
     let after = after.and_then(|id| {
         let (run, seq) = id.split_once('~')?;
         Some((run.to_owned(), seq.parse().ok()?))
     });
     // First the subscription: a run that starts in between is seen twice, and left out the second time.
     let started = app.live.started.subscribe();
-    let mut runs: VecDeque<_> = app.live.of_thread(&thread).into();
+    let mut runs: VecDeque<_> = app.open_runs(&thread).await?.into();
     if let Some((run, _)) = &after
         && !runs.iter().any(|known| known.id == *run)
-        && let Some(ended) = app.live.run(run).filter(|ended| ended.thread == thread)
+        && let Some(ended) = app.ended_run(run).await?.filter(|ended| ended.thread == thread)
     {
         runs.push_front(ended);
     }
     let reader = ThreadReader { app, thread, runs, started, at: 0, after };
-    response(stream::unfold(
-        reader,
-        |mut reader| async move { reader.next().await.map(|bytes| (bytes, reader)) },
-    ))
+    Ok(response(stream::unfold(reader, |mut reader| async move {
+        reader.next().await.map(|bytes| (bytes, reader))
+    })))
 }
 
 impl ThreadReader {
@@ -136,7 +140,7 @@ impl ThreadReader {
                     // So many runs have started that some are missed: those of this thread are still in its
                     // line.
                     Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
-                        self.runs.extend(self.app.live.of_thread(&self.thread));
+                        self.runs.extend(self.app.open_runs(&self.thread).await.ok()?);
                     }
                     Ok(Err(broadcast::error::RecvError::Closed)) => return None,
                 }

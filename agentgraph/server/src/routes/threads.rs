@@ -113,7 +113,7 @@ async fn change(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
 /// Removes a thread with everything of it. Its runs are stopped first, so that none writes to it afterwards.
 async fn remove(Shared(app): Shared, Path(id): Path<String>) -> Reply {
     let thread = app.thread(&id).await?;
-    for run in app.live.of_thread(&thread.id) {
+    for run in app.open_runs(&thread.id).await? {
         run.stop(StopAction::Interrupt);
         run.result().await;
     }
@@ -155,5 +155,5 @@ async fn stream(
 ) -> Reply {
     let thread = app.thread(&id).await?;
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-    Ok(thread_stream(app, thread.id, after))
+    Ok(thread_stream(app, thread.id, after).await?)
 }

@@ -8,6 +8,7 @@ use agentgraph::{Durability, InterruptId};
 use futures_util::StreamExt;
 use serde_json::{Map, Value, json};
 
+use super::RESULT;
 use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
@@ -17,7 +18,7 @@ use crate::app::{App, merge, object, owner_of};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
 use crate::ids::{self, WirePlace};
-use crate::live::{LiveRun, StopAction, ThreadLog};
+use crate::live::{Frame, Hold, LiveRun, StopAction, ThreadLog};
 use crate::records::{Kind, LogEntry, Record};
 
 /// A run while it is driven.
@@ -33,13 +34,28 @@ struct Drive<'a> {
     kept: Option<(Arc<ThreadLog>, Events)>,
     config: RunConfig,
     began: Instant,
-    /// What the log of the run does not have yet.
-    unlogged: Vec<LogEntry>,
+    /// What readers and the log of the run do not have yet.
+    unsent: Vec<Frame>,
+    /// What this process holds the thread by, if others could take it.
+    hold: Option<&'a Hold>,
+}
+
+/// Why a run is not driven on.
+pub(super) enum Halt {
+    Records(RecordError),
+    /// Another replica has the thread.
+    Lost,
+}
+
+impl From<RecordError> for Halt {
+    fn from(error: RecordError) -> Self {
+        Halt::Records(error)
+    }
 }
 
 impl App {
     /// Drives a run to its end, which its readers see when its record has it.
-    pub(super) async fn drive(&self, live: &LiveRun) -> Result<(), RecordError> {
+    pub(super) async fn drive(&self, live: &LiveRun, hold: Option<&Hold>) -> Result<(), Halt> {
         let Some(run) = self.records.get(Kind::Run, &live.id).await? else {
             live.end(Value::Null);
             return Ok(());
@@ -55,15 +71,14 @@ impl App {
         };
         let config = self.config_of(&run).await?;
         // What an earlier process has sent comes first, so that readers find all of it, and no number again.
-        let mut next = 0;
-        for frame in self.stored_frames(&run.id, None).await? {
-            next = frame.seq.saturating_add(1);
+        for frame in self.stored_frames(&run.id, live.last_seq()).await? {
             live.send(frame);
         }
+        let next = live.last_seq().map_or(0, |last| last.saturating_add(1));
         let reader = EventReader::new(&thread);
         let frames = Frames::new(&run, &thread, next);
-        let (kept, unlogged, began) = (None, Vec::new(), Instant::now());
-        Drive { app: self, live, run, thread, graph, reader, frames, kept, config, began, unlogged }
+        let (kept, unsent, began) = (None, Vec::new(), Instant::now());
+        Drive { app: self, live, run, thread, graph, reader, frames, kept, config, began, unsent, hold }
             .run()
             .await
     }
@@ -91,17 +106,26 @@ impl App {
 }
 
 impl Drive<'_> {
-    async fn run(mut self) -> Result<(), RecordError> {
+    async fn run(mut self) -> Result<(), Halt> {
         let is_new = self.run.status == "pending";
         let head = match self.graph.state(&self.thread.id, None).await {
             Ok(head) => head,
-            Err(error) => return self.ended(End::Failed(Failed::of(&error)), None).await,
+            Err(error) => {
+                let end = self.passing(End::Failed(Failed::of(&error)))?;
+                return self.ended(end, None).await;
+            }
         };
         let log = match self.run.data["kwargs"]["keeps_events"] == true {
             true => Some(self.app.thread_log(&self.thread.id).await?),
             false => self.app.kept_log(&self.thread.id).await?,
         };
         if let Some(log) = log {
+            if let Some(created) = head.as_ref().and_then(|head| ids::millis(&head.created)) {
+                log.not_before(created);
+            }
+            if self.hold.is_some() {
+                self.app.look_at_log(&log).await?;
+            }
             let told = if is_new { Vec::new() } else { self.app.told_by(&log, &self.run.id).await? };
             self.kept = Some((log, Events::new(&self.run, told, head.as_ref())));
         }
@@ -112,8 +136,8 @@ impl Drive<'_> {
                 StopReason::Drained
             })
         } else {
-            if is_new {
-                self.begin(head.as_ref()).await?;
+            if is_new || self.hold.is_some() {
+                self.begin(head.as_ref(), is_new).await?;
             }
             self.began = Instant::now();
             self.metadata();
@@ -123,7 +147,20 @@ impl Drive<'_> {
             self.log().await?;
             self.calls(head.as_ref(), is_new).await?
         };
-        self.ended(end, head).await
+        let end = self.passing(end)?;
+        let before = if is_new { head } else { self.began_at().await };
+        self.ended(end, before).await
+    }
+
+    /// An end of the run, or an error where its end says nothing of it: whoever has the thread tries again,
+    /// from what is stored.
+    fn passing(&self, end: End) -> Result<End, Halt> {
+        match (self.hold, end) {
+            (Some(_), End::Failed(failed)) if failed.is_passing => {
+                Err(RecordError::new(failed.message).into())
+            }
+            (_, end) => Ok(end),
+        }
     }
 
     /// Waits until the run is due. `false` if it is stopped before.
@@ -146,13 +183,20 @@ impl Drive<'_> {
     }
 
     /// Notes that the run has begun, and on which checkpoint.
-    async fn begin(&mut self, head: Option<&Moment>) -> Result<(), RecordError> {
-        let waited = u64::try_from(ids::now() - self.run.created).unwrap_or(0);
-        self.app.meters.run_began(self.graph_name(), Duration::from_micros(waited));
+    async fn begin(&mut self, head: Option<&Moment>, is_new: bool) -> Result<(), Halt> {
+        if is_new {
+            let waited = u64::try_from(ids::now() - self.run.created).unwrap_or(0);
+            self.app.meters.run_began(self.graph_name(), Duration::from_micros(waited));
+        }
         let before = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
         let change = |run: &mut Record| {
             "running".clone_into(&mut run.status);
-            run.data["began_at"] = json!(before);
+            if is_new {
+                run.data["began_at"] = json!(before);
+            }
+            if let Some(hold) = self.hold {
+                run.data["replica"] = json!(*hold.replica);
+            }
         };
         if let Some(changed) = self.app.change(Kind::Run, &self.run.id, change).await? {
             self.run = changed;
@@ -178,29 +222,53 @@ impl Drive<'_> {
         self.send(frame);
     }
 
-    fn send(&mut self, frame: crate::live::Frame) {
-        if self.frames.resumable {
-            self.unlogged.push(LogEntry { seq: frame.seq, text: format!("{}\n{}", frame.event, frame.data) });
-        }
-        self.live.send(frame);
+    fn send(&mut self, frame: Frame) {
+        self.unsent.push(frame);
     }
 
-    async fn log(&mut self) -> Result<(), RecordError> {
-        if !self.unlogged.is_empty() {
-            self.app.records.append(&self.run.id, std::mem::take(&mut self.unlogged)).await?;
+    /// Sends what is new. What a reader has seen is in the log, if others may read it later or elsewhere.
+    async fn log(&mut self) -> Result<(), Halt> {
+        if !self.unsent.is_empty() && (self.frames.resumable || self.hold.is_some()) {
+            let entry =
+                |frame: &Frame| LogEntry { seq: frame.seq, text: format!("{}\n{}", frame.event, frame.data) };
+            let entries = self.unsent.iter().map(entry).collect();
+            let is_undone = self.live.stop_action() == Some(StopAction::RollBack);
+            let fleeting = !self.frames.resumable || is_undone || self.run.data["is_temporary"] == true;
+            let claim = (&*self.thread.id, self.hold);
+            if !self.app.append(claim, &self.run.id, entries, fleeting).await? {
+                return Err(Halt::Lost);
+            }
         }
+        self.unsent.drain(..).filter(|frame| frame.event != RESULT).for_each(|frame| self.live.send(frame));
         if let Some((log, events)) = &mut self.kept {
             let new = events.take_new();
-            if !new.is_empty() {
-                self.app.log_events(log, new).await?;
+            if !new.is_empty() && !self.app.log_events(log, self.hold, new).await? {
+                return Err(Halt::Lost);
             }
         }
         Ok(())
     }
 
+    /// Fails if another replica has begun to drive the run.
+    async fn check_hold(&self) -> Result<(), Halt> {
+        let Some(hold) = self.hold else { return Ok(()) };
+        match self.app.records.get(Kind::Run, &self.run.id).await? {
+            Some(run) if run.status == "running" && run.data["replica"] != json!(*hold.replica) => {
+                Err(Halt::Lost)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The checkpoint that the thread had when the run began, in this process or another one.
+    async fn began_at(&self) -> Option<Moment> {
+        let place = WirePlace::parse(self.run.data["began_at"].as_str()?).ok()?;
+        self.graph.state(&self.thread.id, Some(place.id)).await.ok().flatten()
+    }
+
     /// Begins to tell the log of the thread, if it has got its first reader while the run is under way. Until
     /// the next call, it gets what the run reports for its own readers.
-    async fn look_for_readers(&mut self) -> Result<(), RecordError> {
+    async fn look_for_readers(&mut self) -> Result<(), Halt> {
         if self.kept.is_none() && self.app.live.known_log(&self.thread.id).is_some() {
             let log = self.app.thread_log(&self.thread.id).await?;
             let mut events = Events::new(&self.run, Vec::new(), None);
@@ -211,7 +279,7 @@ impl Drive<'_> {
     }
 
     /// Makes the calls of the run: one, unless it stops at nodes.
-    async fn calls(&mut self, head: Option<&Moment>, is_new: bool) -> Result<End, RecordError> {
+    async fn calls(&mut self, head: Option<&Moment>, is_new: bool) -> Result<End, Halt> {
         let kwargs = self.run.data["kwargs"].clone();
         let planned = match self.plan(&kwargs, head, is_new).await {
             Ok(Plan::Call(start, from)) => Ok((start, from)),
@@ -248,7 +316,7 @@ impl Drive<'_> {
         }
     }
 
-    async fn call(&mut self, start: Start, from: Begin, limit: Option<u64>) -> Result<End, RecordError> {
+    async fn call(&mut self, start: Start, from: Begin, limit: Option<u64>) -> Result<End, Halt> {
         let kwargs = &self.run.data["kwargs"];
         let views = if self.kept.is_some() { all_views() } else { views(&self.frames.modes) };
         let call = Call {
@@ -265,6 +333,7 @@ impl Drive<'_> {
             },
             cancel: self.live.cancel.clone(),
             drain: self.app.live.drain.clone(),
+            takes_over: self.hold.is_some(),
             config: self.config.clone(),
         };
         let mut events = match self.graph.call(call) {
@@ -296,7 +365,7 @@ impl Drive<'_> {
     /// What the run asks of the graph, on the thread as it is.
     async fn plan(&self, kwargs: &Value, head: Option<&Moment>, is_new: bool) -> Result<Plan, Failed> {
         let given = kwargs["checkpoint"].as_str().map(WirePlace::parse).transpose();
-        let place = given.map_err(|error| Failed { name: "BadRequest".to_owned(), message: error.detail })?;
+        let place = given.map_err(|error| Failed::new("BadRequest", error.detail))?;
         let input = &kwargs["input"];
         let command = &kwargs["command"];
         if !is_new && self.has_moved(head) {
@@ -345,8 +414,8 @@ impl Drive<'_> {
     async fn before(&self, place: WirePlace) -> Result<Begin, Failed> {
         let found =
             self.graph.state(&self.thread.id, Some(place.id)).await.map_err(|error| Failed::of(&error))?;
-        let message = "the checkpoint is unknown: the history lists those there are".to_owned();
-        let found = found.ok_or(Failed { name: "UnknownCheckpoint".to_owned(), message })?;
+        let message = "the checkpoint is unknown: the history lists those there are";
+        let found = found.ok_or_else(|| Failed::new("UnknownCheckpoint", message))?;
         Ok(found.parent.map_or(Begin::Start, Begin::At))
     }
 
@@ -366,7 +435,7 @@ impl Drive<'_> {
                 "no open question has the id {}: the thread's state has those that wait",
                 answers.unknown.join(" or ")
             );
-            return Err(Failed { name: UNKNOWN_INTERRUPT.to_owned(), message });
+            return Err(Failed::new(UNKNOWN_INTERRUPT, message));
         }
         let mut now = head.cloned();
         let goto = goto(&command["goto"]).unwrap_or_default();
@@ -374,7 +443,7 @@ impl Drive<'_> {
             if head.is_some_and(|head| !head.finished) {
                 let message = "command.goto is for a thread that has nothing left to do: answer its questions, \
                                or go on with an empty run, first";
-                return Err(Failed { name: "ThreadUnfinished".to_owned(), message: message.to_owned() });
+                return Err(Failed::new("ThreadUnfinished", message));
             }
             let at = if let Begin::At(id) = from { Some(id) } else { None };
             let values = Some(command["update"].clone()).filter(|update| !update.is_null());
@@ -388,8 +457,8 @@ impl Drive<'_> {
             now = self.graph.state(&self.thread.id, None).await.map_err(|error| Failed::of(&error))?;
         }
         let Some(now) = now else {
-            let message = "the thread has no open question to answer".to_owned();
-            return Err(Failed { name: "NothingToResume".to_owned(), message });
+            let message = "the thread has no open question to answer";
+            return Err(Failed::new("NothingToResume", message));
         };
         if resume.is_null() {
             let goes_on = asked(&now).is_empty() && !now.finished;
@@ -412,7 +481,7 @@ impl Drive<'_> {
     }
 
     /// Writes down how the run ended, then ends it for its readers.
-    async fn ended(mut self, end: End, before: Option<Moment>) -> Result<(), RecordError> {
+    async fn ended(mut self, end: End, before: Option<Moment>) -> Result<(), Halt> {
         let is_cancelled = matches!(end, End::Stopped(StopReason::Cancelled));
         if matches!(end, End::Stopped(StopReason::Drained)) {
             self.log().await?;
@@ -420,6 +489,7 @@ impl Drive<'_> {
             self.live.end(Value::Null);
             return Ok(());
         }
+        self.check_hold().await?;
         if is_cancelled && self.live.stop_action() == Some(StopAction::RollBack) {
             return self.rolled_back(before).await;
         }
@@ -447,6 +517,15 @@ impl Drive<'_> {
         };
         let error = failed.as_ref().map(Failed::json);
         let engine_run = head.as_ref().map(|head| head.run.to_string());
+        let thread_status = match (&error, &head) {
+            (Some(_), _) => "error",
+            (None, Some(head)) if !head.finished => "interrupted",
+            _ => "idle",
+        };
+        let renamed = self.reader.new_message_ids();
+        // The thread first: a run is driven again if its server is killed before its status is stored, and
+        // then its thread, too, has it.
+        self.leave_thread(thread_status, error.clone(), &renamed).await?;
         self.app
             .change(Kind::Run, &self.run.id, |run| {
                 status.clone_into(&mut run.status);
@@ -454,13 +533,6 @@ impl Drive<'_> {
                 run.data["engine_run"] = json!(engine_run);
             })
             .await?;
-        let thread_status = match (&error, &head) {
-            (Some(_), _) => "error",
-            (None, Some(head)) if !head.finished => "interrupted",
-            _ => "idle",
-        };
-        let renamed = self.reader.new_message_ids();
-        self.leave_thread(thread_status, error, &renamed).await?;
         self.look_for_readers().await?;
         if let Some((_, events)) = &mut self.kept {
             let refusal = failed.as_ref().filter(|failed| failed.name == UNKNOWN_INTERRUPT);
@@ -469,13 +541,17 @@ impl Drive<'_> {
             events.end(&end, failed.as_ref().map(|failed| &*failed.message), refusal);
         }
         self.send(last);
+        if self.hold.is_some() {
+            let result = self.frames.frame(RESULT, &result);
+            self.send(result);
+        }
         self.log().await?;
         self.leave(status, result);
         Ok(())
     }
 
     /// Undoes the run: the thread is as it was before, and the run is gone.
-    async fn rolled_back(mut self, before: Option<Moment>) -> Result<(), RecordError> {
+    async fn rolled_back(mut self, before: Option<Moment>) -> Result<(), Halt> {
         let thread = &self.thread.id;
         let head = self.graph.state(thread, None).await.ok().flatten();
         let undone = match (&before, &head) {
@@ -490,14 +566,18 @@ impl Drive<'_> {
             tracing::error!(%error, run = self.run.id, "a run could not be rolled back");
         }
         let status = if before.is_some_and(|before| !before.finished) { "interrupted" } else { "idle" };
+        self.leave_thread(status, None, &Map::new()).await?;
         self.app.records.remove(Kind::Run, &self.run.id).await?;
         self.app.records.forget(&self.run.id).await?;
-        self.leave_thread(status, None, &Map::new()).await?;
         self.app.live.forget(&self.run.id);
         if let Some((_, events)) = &mut self.kept {
             events.end(&End::Stopped(StopReason::Cancelled), None, Value::Null);
         }
-        self.unlogged.clear();
+        self.unsent.clear();
+        if self.hold.is_some() {
+            let result = self.frames.frame(RESULT, &json!({}));
+            self.send(result);
+        }
         self.log().await?;
         self.leave("rolled_back", json!({}));
         Ok(())
@@ -510,8 +590,11 @@ impl Drive<'_> {
         status: &str,
         error: Option<Value>,
         renamed: &Map<String, Value>,
-    ) -> Result<(), RecordError> {
-        let waits = self.app.live.of_thread(&self.thread.id).len() > 1;
+    ) -> Result<(), Halt> {
+        let waits = match self.hold {
+            Some(_) => self.app.open_records(&self.thread.id).await?.iter().any(|run| run.id != self.run.id),
+            None => self.app.live.of_thread(&self.thread.id).len() > 1,
+        };
         let status = if waits { "busy" } else { status };
         self.app.thread_has_changed(&self.thread.id, status, error, renamed).await?;
         if self.run.data["is_temporary"] == true {
@@ -622,5 +705,5 @@ fn stopped(reason: StopReason) -> Failed {
         StopReason::Deadline => ("TimeoutError", "the run reached its deadline"),
         _ => ("Stopped", "the run was stopped by the graph: an empty run continues it"),
     };
-    Failed { name: name.to_owned(), message: message.to_owned() }
+    Failed::new(name, message)
 }

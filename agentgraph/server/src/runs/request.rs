@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::app::App;
+use crate::app::{App, merge, object};
 use crate::error::ApiError;
 use crate::ids::WirePlace;
 use crate::live::Strategy;
@@ -86,6 +86,17 @@ impl RunRequest {
             ends_on_disconnect: on_disconnect == "cancel",
             is_temporary: false,
         })
+    }
+
+    /// What a thread knows of its newest run.
+    pub(crate) fn note_in(&self, thread: &mut Record) {
+        let about = Map::from_iter([
+            ("graph_id".to_owned(), self.assistant.parent.clone().into()),
+            ("assistant_id".to_owned(), self.assistant.id.clone().into()),
+        ]);
+        "busy".clone_into(&mut thread.status);
+        merge(&mut thread.data["metadata"], &about);
+        thread.data["config"] = object(&self.kwargs["config"]).into();
     }
 
     /// The modes whose events the stream has.

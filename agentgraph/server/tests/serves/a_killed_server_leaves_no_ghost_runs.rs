@@ -1,11 +1,14 @@
 //! Servers that are killed or drained while runs are under way, and the next one on the same file.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use agentgraph::node::CallContext;
 use agentgraph::prelude::*;
-use agentgraph_server::{OnRestart, Server};
+use agentgraph_server::{OnRestart, RunConfig, Server};
 use reqwest::Method;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -15,24 +18,30 @@ use tokio::process::{Child, Command};
 use crate::common::{ALL_CHANNELS, Event, Served, events_of};
 
 #[derive(State, JsonSchema, Clone, Debug, Default)]
-struct Count {
+pub(crate) struct Count {
     #[reduce(append)]
-    steps: Vec<u64>,
-    to: u64,
+    pub(crate) steps: Vec<u64>,
+    pub(crate) to: u64,
+    /// The inputs that were taken.
+    #[reduce(append)]
+    given: Vec<u64>,
     /// The step that waits until this file is there.
     waits_at: u64,
     file: String,
 }
 
-async fn count(count: Snapshot<Count>) -> CountUpdate {
+/// Notes each of its steps in a file beside the one that it waits for.
+async fn count(count: Snapshot<Count>, run: CallContext<RunConfig>) -> Result<CountUpdate> {
     let step = count.steps.len() as u64 + 1;
+    let mut notes = OpenOptions::new().create(true).append(true).open(format!("{}.steps", count.file))?;
+    notes.write_all(format!("{} {step}\n", run.thread_id).as_bytes())?;
     while step == count.waits_at && !Path::new(&count.file).exists() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    Count::update().steps([step])
+    Ok(Count::update().steps([step]))
 }
 
-fn counting() -> CompiledGraph<Count> {
+pub(crate) fn counting() -> CompiledGraph<Count> {
     let next = |count: &Count| if (count.steps.len() as u64) < count.to { "count" } else { END };
     let graph = StateGraph::new().node("count", count).edge(START, "count");
     graph.branch("count", next, ["count", END]).compile().unwrap()
@@ -42,10 +51,10 @@ fn server(file: &Path, what: OnRestart) -> Server {
     Server::new().sqlite(file).on_restart(what).graph("count", counting())
 }
 
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("agentgraph-server-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
@@ -62,18 +71,23 @@ impl Drop for Folder {
 #[tokio::test]
 #[ignore = "run by the tests beside it"]
 async fn serves_until_it_is_killed() {
-    let file = PathBuf::from(std::env::var("SERVED_FILE").unwrap());
+    let place = std::env::var("SERVED").unwrap();
+    let server = match place.split_once(' ') {
+        #[cfg(all(unix, feature = "postgres"))]
+        Some((url, schema)) => crate::replicas_share_a_database::replica(url, schema).await,
+        _ => server(Path::new(&place), OnRestart::Continue),
+    };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening on {}", listener.local_addr().unwrap());
-    server(&file, OnRestart::Continue).serve_on(listener).await.unwrap();
+    server.serve_on(listener).await.unwrap();
 }
 
-/// A server in a process of its own.
-async fn process(file: &Path) -> (Child, String) {
+/// A server in a process of its own, on a file or on the schema of a database.
+pub(crate) async fn process(place: &str) -> (Child, String) {
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture"])
         .arg("a_killed_server_leaves_no_ghost_runs::serves_until_it_is_killed")
-        .env("SERVED_FILE", file)
+        .env("SERVED", place)
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
@@ -92,7 +106,7 @@ async fn process(file: &Path) -> (Child, String) {
 /// Starts a run in another process, ends that process in the middle of the run, and returns thread, run and
 /// what its stream had.
 async fn left_behind(folder: &Folder, kills: bool) -> (String, String, String) {
-    let (mut process, url) = process(&folder.0.join("served.db")).await;
+    let (mut process, url) = process(folder.0.join("served.db").to_str().unwrap()).await;
     let client = crate::common::client();
     let post = async |path: String, body: Value| -> Value {
         client.post(format!("{url}{path}")).json(&body).send().await.unwrap().json().await.unwrap()
@@ -163,7 +177,7 @@ async fn runs_of_a_drained_server_go_on() {
 /// Starts a run by a command in another process, kills that process in the middle of the run, and returns the
 /// thread and the events that a reader has had.
 async fn followed_and_killed(folder: &Folder) -> (String, Vec<Event>) {
-    let (mut process, url) = process(&folder.0.join("served.db")).await;
+    let (mut process, url) = process(folder.0.join("served.db").to_str().unwrap()).await;
     let thread = uuid::Uuid::now_v7().to_string();
     let input = json!({ "to": 6, "waits_at": 4, "file": folder.0.join("go") });
     let command =

@@ -198,7 +198,7 @@ impl Served {
     }
 
     /// A server that something else runs.
-    #[cfg(all(unix, feature = "browser"))]
+    #[cfg(all(unix, any(feature = "browser", feature = "postgres")))]
     pub(crate) fn at(url: &str) -> Self {
         Served { url: url.to_owned(), client: client(), running: None }
     }

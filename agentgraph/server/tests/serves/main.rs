@@ -5,6 +5,10 @@
 #[path = "../../../../examples/shared/browser.rs"]
 mod browser;
 
+#[cfg(all(unix, feature = "postgres"))]
+#[path = "../../../tests/postgres_server/mod.rs"]
+mod postgres_server;
+
 mod a_caller_has_a_limited_share;
 mod a_killed_server_leaves_no_ghost_runs;
 mod a_thread_has_one_log_of_events;
@@ -22,6 +26,8 @@ mod messages_have_langchains_shape;
 #[cfg(all(unix, feature = "browser"))]
 mod page;
 mod pages_of_other_sites_are_kept_out;
+#[cfg(all(unix, feature = "postgres"))]
+mod replicas_share_a_database;
 mod runs_of_a_thread_follow_its_strategy;
 mod runs_stream_in_every_mode;
 mod secrets_are_never_shown;
