@@ -83,37 +83,6 @@ async fn a_connection_carries_commands_and_the_events_of_its_subscriptions() {
     assert_eq!(methods, ["lifecycle", "values", "values", "values", "lifecycle"]);
 }
 
-/// Subscribes while a run writes to the log, so that it may be ahead of the connection.
-#[tokio::test]
-async fn a_subscription_replays_no_event_that_the_connection_is_still_to_send() {
-    let server = Served::new().await;
-    let thread = uuid::Uuid::now_v7().to_string();
-    let mut socket = Socket::of(&server, &thread).await;
-    for _ in 0..30 {
-        // Without waiting for the first answer: the run writes before the second frame is read.
-        let start = json!({ "assistant_id": "steps", "input": {} });
-        let frames = [("run.start", start), ("subscription.subscribe", json!({ "channels": ["lifecycle"] }))];
-        for (id, (method, params)) in frames.into_iter().enumerate() {
-            let frame = json!({ "id": id, "method": method, "params": params }).to_string();
-            socket.0.send(Message::text(frame)).await.unwrap();
-        }
-        let (mut seqs, mut answers, mut has_ended) = (Vec::new(), Vec::new(), false);
-        while answers.len() < 2 || !has_ended {
-            let next = socket.next().await;
-            if next["type"] != "event" {
-                answers.push(next["result"].clone());
-                continue;
-            }
-            seqs.push(next["seq"].as_u64().unwrap());
-            let run = answers.first().and_then(|result: &Value| result["run_id"].as_str()).unwrap();
-            has_ended |= next["event_id"] == format!("synth:{run}:lc||completed");
-        }
-        assert!(seqs.is_sorted_by(|one, other| one < other), "each once: {seqs:?}");
-        let known = json!({ "subscription_id": answers[1]["subscription_id"] });
-        socket.command(2, "subscription.unsubscribe", known).await;
-    }
-}
-
 #[tokio::test]
 async fn frames_that_are_no_commands_are_answered_and_the_connection_stays() {
     let server = Served::new().await;
