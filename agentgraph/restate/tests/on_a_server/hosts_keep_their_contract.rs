@@ -9,7 +9,7 @@ use agentgraph_host_conformance::{self as conformance, Ability, HostUnderTest, N
 use agentgraph_restate::{RemoteThreads, RestateClient};
 
 use crate::common::server::{self, Server, fresh_folder};
-use crate::common::worker_process::{Orders, WorkerProcess, register};
+use crate::common::worker_process::{Orders, WorkerProcess, patient, register};
 
 /// The graphs of the kit at a worker in a process of its own.
 struct Cluster {
@@ -76,7 +76,7 @@ impl HostUnderTest for Cluster {
 
 async fn hold(server: &Server, share: Option<u64>) {
     let cluster = Cluster::start(server, share).await;
-    let notes = Notes::open(cluster.folder.join("notes"));
+    let notes = patient(Notes::open(cluster.folder.join("notes")));
     let report = conformance::run(&cluster, &notes).await;
     assert!(report.holds(), "{report}");
     assert_eq!(report.lacking().count(), 0, "{report}");

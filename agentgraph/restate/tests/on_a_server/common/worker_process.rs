@@ -111,7 +111,7 @@ pub async fn worker(orders: &Orders) -> RestateWorker {
         };
     }
     if let Some(notes) = &orders.notes {
-        for graph in conformance::graphs(&Notes::open(notes)) {
+        for graph in conformance::graphs(&patient(Notes::open(notes))) {
             let name = graph.name();
             let kept = saver.iter().fold(graph, |graph, saver| graph.checkpointer(Arc::clone(saver) as _));
             worker = worker.graph(name, kept.hosted());
@@ -125,6 +125,11 @@ pub async fn worker(orders: &Orders) -> RestateWorker {
         worker = worker.relay(relay);
     }
     worker
+}
+
+/// A node may be told late on a busy machine that another one has begun.
+pub fn patient(notes: Notes) -> Notes {
+    notes.patience(Duration::from_secs(60))
 }
 
 /// A worker in a process of its own.
