@@ -187,6 +187,9 @@ async fn a_journaled_run_asks_for_its_commits_to_be_stored_and_for_the_rest_when
 /// A graph, a call without a history, and one with it.
 type Late<'a> = (&'a dyn Fn() -> CompiledGraph<Work>, [RunCall; 2]);
 
+/// A graph, and calls on one thread of it.
+type Calls<'a> = (&'a dyn Fn() -> CompiledGraph<Work>, Vec<RunCall>);
+
 /// The rows are lost, and read from the history: calls end as if they were there.
 #[tokio::test]
 async fn a_thread_goes_on_with_the_rows_that_its_history_has() {
@@ -194,7 +197,7 @@ async fn a_thread_goes_on_with_the_rows_that_its_history_has() {
     let give = |item: &str| RunCall::invoke::<Work>(&(), &Work::update().lines([item])).unwrap();
     let loops = || looping(2_000);
     let nested = || StateGraph::new().node("inner", failing()).edge(START, "inner").compile().unwrap();
-    let calls: [(&dyn Fn() -> CompiledGraph<Work>, Vec<RunCall>); 5] = [
+    let calls: [Calls<'_>; 5] = [
         (&|| busy(false), vec![invoke(), invoke()]),
         (&|| asking(false), vec![invoke(), RunCall::update_state::<Work>(&(), &step("edit", 1)).unwrap()]),
         (&collecting, vec![give("tea"), give("bad"), give("milk").abandon()]),
