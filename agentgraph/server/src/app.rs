@@ -13,6 +13,7 @@ pub(crate) use states::{checkpoint_json, empty_state, interrupts_json};
 pub(crate) use threads::{named_back, rename};
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +50,10 @@ pub(crate) struct Settings {
     pub(crate) max_streams: usize,
     /// How long a replica is alive without a sign of it.
     pub(crate) lease: Duration,
+    /// By model: money for a million tokens in and out.
+    pub(crate) prices: BTreeMap<String, [f64; 2]>,
+    /// By graph: a file of findings, or a folder of them.
+    pub(crate) findings: BTreeMap<String, PathBuf>,
 }
 
 /// The server as one caller sees it.

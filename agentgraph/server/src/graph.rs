@@ -6,8 +6,10 @@
 //! one stands beside it until it has.
 
 mod input;
+mod shown;
 mod typed;
 
+pub(crate) use shown::{Opened, ShownGraph};
 pub(crate) use typed::TypedGraph;
 
 use agentgraph::checkpoint::RunId;
@@ -87,8 +89,8 @@ pub(crate) enum Begin {
 pub(crate) enum GraphEvent {
     /// An event in its JSON form, with messages in LangChain's shape.
     Event(Value),
-    /// The last one.
-    Ended(End),
+    /// The last one, with the joins that never fired.
+    Ended(End, Value),
 }
 
 /// How a call ended.
@@ -128,15 +130,12 @@ pub(crate) struct Edit {
 }
 
 /// A graph of any state, by JSON.
-pub(crate) trait ServedGraph: Send + Sync + 'static {
+pub(crate) trait ServedGraph: ShownGraph + Send + Sync + 'static {
     /// The JSON schema of the state, if it has one.
     fn schema(&self) -> Option<&Value>;
 
     /// Nodes and edges as LangGraph draws them.
     fn drawing(&self) -> Value;
-
-    /// The drawing of the page, whose nodes and edges can be found by their names.
-    fn svg(&self) -> String;
 
     /// The state before the first input.
     fn initial(&self) -> Value;

@@ -103,6 +103,8 @@ impl Server {
                 max_runs: usize::MAX,
                 max_streams: usize::MAX,
                 lease: Duration::from_secs(15),
+                prices: BTreeMap::new(),
+                findings: BTreeMap::new(),
             },
             drain_limit: Duration::from_secs(30),
         }
@@ -316,6 +318,28 @@ impl Server {
     /// `too_many_streams`.
     pub fn max_streams_per_caller(mut self, streams: usize) -> Self {
         self.settings.max_streams = streams;
+        self
+    }
+
+    /// Sets what a model's tokens cost, by the name that its answers have: US dollars for a million tokens of
+    /// input and of output. With it the page shows money beside tokens.
+    ///
+    /// ```
+    /// let server = agentgraph_server::Server::new().price("claude-sonnet-4-5", 3.0, 15.0);
+    /// ```
+    pub fn price(mut self, model: impl Into<String>, input: f64, output: f64) -> Self {
+        self.settings.prices.insert(model.into(), [input, output]);
+        self
+    }
+
+    /// Shows the findings of tests over a graph: a file that `report.save(path)` of `agentgraph::testing`
+    /// wrote, or a folder of them. They are read when the page asks for them.
+    ///
+    /// ```
+    /// let server = agentgraph_server::Server::new().findings("triage", "target/findings");
+    /// ```
+    pub fn findings(mut self, graph: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        self.settings.findings.insert(graph.into(), path.into());
         self
     }
 

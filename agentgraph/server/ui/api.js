@@ -68,8 +68,8 @@ export async function search(method, path, body, signal) {
   return { items: await answer.json(), total: Number(answer.headers.get("x-pagination-total") ?? 0) };
 }
 
-export async function remove(path) {
-  await send("DELETE", path);
+export async function remove(path, body) {
+  await send("DELETE", path, body);
 }
 
 export async function text(path, signal) {
@@ -125,6 +125,13 @@ let graphList = null;
 export async function graphs() {
   graphList ??= get("ui/graphs").catch((error) => { graphList = null; throw error; });
   return graphList;
+}
+
+let priceList = null;
+/** What a million tokens of input and of output cost, by model. */
+export async function prices() {
+  priceList ??= get("ui/prices").catch((error) => { priceList = null; throw error; });
+  return priceList;
 }
 
 export async function graphNamed(name) {

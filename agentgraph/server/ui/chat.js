@@ -3,8 +3,11 @@
 import { follow } from "./api.js";
 import { button, h, put } from "./dom.js";
 import { longText, tree } from "./json.js";
+import { markdown } from "./markdown.js";
 
 const SHOWN = 30;
+/** How many elements the texts of all messages may have; others are shown without their Markdown. */
+const ELEMENTS = 500;
 const WHO = { human: "You", user: "You", ai: "Model", assistant: "Model", tool: "Tool", system: "System" };
 
 export class Chat {
@@ -35,7 +38,7 @@ export class Chat {
     if (text !== this.shown) {
       this.shown = text;
       const first = Math.max(0, all.length - SHOWN - this.earlier);
-      put(this.list, all.slice(first, first + SHOWN).map(bubble), all.length === 0 && h("li", { class: "empty" }, "No messages"));
+      put(this.list, bubbles(all.slice(first, first + SHOWN)), all.length === 0 && h("li", { class: "empty" }, "No messages"));
       const move = (by) => () => { this.earlier = Math.max(0, this.earlier + by); this.draw(values); };
       put(this.more, all.length > SHOWN && [
         h("span", {}, `messages ${first + 1}–${Math.min(first + SHOWN, all.length)} of ${all.length}`),
@@ -78,19 +81,30 @@ export class Chat {
   }
 }
 
-function bubble(message) {
+/** The newest messages have Markdown first. */
+function bubbles(messages) {
+  const budget = { left: ELEMENTS };
+  return messages.toReversed().map((message) => bubble(message, budget)).reverse();
+}
+
+function bubble(message, budget) {
   const kind = message.type?.replace(/MessageChunk$/i, "").toLowerCase() ?? message.role;
   const calls = message.tool_calls ?? [];
   return h("li", { class: `message ${WHO[kind] ? kind : "other"}` },
     h("p", { class: "who" }, WHO[kind] ?? kind, message.name && ` · ${message.name}`),
-    content(message.content),
+    content(message.content, kind === "tool" ? null : budget),
     calls.slice(0, 20).map(({ name, args }) => h("details", { class: "call" }, h("summary", {}, "calls ", h("code", {}, name)), lazily(args))));
 }
 
-function content(given) {
-  if (typeof given === "string") return given.length > 4000 ? longText(given) : given && h("p", { class: "text" }, given);
+/** Texts as Markdown, within a budget if there is one. */
+function content(given, budget) {
+  if (typeof given === "string") {
+    if (given.length > 20_000) return longText(given);
+    const elements = budget && given && markdown(given, budget);
+    return elements ? h("div", { class: "text markdown" }, elements) : given && h("p", { class: "text" }, given);
+  }
   const blocks = Array.isArray(given) ? given : [given];
-  return blocks.slice(0, 20).map((block) => typeof block?.text === "string" ? content(block.text) : block && lazily(block));
+  return blocks.slice(0, 20).map((block) => typeof block?.text === "string" ? content(block.text, budget) : block && lazily(block));
 }
 
 /** A value that is drawn when it is opened. */

@@ -116,6 +116,13 @@ export async function copy(text) {
   }
 }
 
+/** Hands a text to the user as a file. */
+export function save(name, text, type) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
 /** A button that asks a second time before it acts. */
 export function confirmed(text, question, act, attributes = {}) {
   let armed = 0;

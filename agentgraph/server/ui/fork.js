@@ -3,7 +3,8 @@
 import { graphNamed, post } from "./api.js";
 import { h, labelled, put } from "./dom.js";
 import { formOf, json, Unread } from "./form.js";
-import { nodesOf } from "./start.js";
+import { problemOf } from "./schema.js";
+import { pauseFields } from "./start.js";
 
 const LARGE = 20_000;
 
@@ -21,7 +22,7 @@ function fill(element, screen, shown, schema, thread) {
   const channels = Object.entries(shown.values ?? {}).map(([name, value]) => channel(name, value, schema));
   const placeholder = shown.next.length ? `goes on with ${shown.next.join(", ")}` : "name of a node";
   const as = h("input", { name: "as", autocomplete: "off", placeholder, required: !shown.next.length });
-  const pauses = h("input", { name: "pauses", autocomplete: "off", placeholder: "names of nodes, or *" });
+  const pauses = pauseFields();
   const problem = h("p", { class: "problem", role: "alert" });
   element.onsubmit = async (event) => {
     event.preventDefault();
@@ -31,13 +32,14 @@ function fill(element, screen, shown, schema, thread) {
       const body = { checkpoint_id: shown.checkpoint_id, values };
       if (as.value.trim()) body.as_node = as.value.trim();
       await post(`threads/${thread}/state`, body);
-      await screen.start({ input: null, interrupt_before: nodesOf(pauses.value) });
+      await screen.start({ input: null, ...pauses.read() });
     } catch (error) {
+      element.querySelector("[aria-invalid=true]")?.focus();
       problem.textContent = error instanceof Unread ? `A field cannot be read: ${error.message}` : error.message;
     }
   };
   put(element, h("p", {}, "Changed fields replace those of the checkpoint. The run is a new branch; the others stay."),
-    channels.map((one) => one.element), labelled("As if written by", as), labelled("Pause before", pauses), problem,
+    channels.map((one) => one.element), labelled("As if written by", as), pauses.element, problem,
     h("div", { class: "actions" }, h("button", { type: "submit", class: "primary" }, "Run from here")));
 }
 
@@ -52,7 +54,13 @@ function channel(name, value, schema) {
   const field = known && isSimple(known) ? formOf({ ...known, $defs: schema.$defs, title: undefined }, value, name) : json(value, about);
   const read = () => {
     const after = field.read();
-    return after === undefined || JSON.stringify(after) === before ? undefined : { __overwrite__: after };
+    if (after === undefined || JSON.stringify(after) === before) return undefined;
+    const problem = known && problemOf(known, after, schema);
+    if (problem) {
+      field.element.querySelector("input, select, textarea")?.setAttribute("aria-invalid", "true");
+      throw new Unread(`${name}${problem}`);
+    }
+    return { __overwrite__: after };
   };
   return { name, read, element: field.element };
 }

@@ -2,14 +2,18 @@
 
 import { change } from "./address.js";
 import { Chat, messagesOf } from "./chat.js";
+import { compare } from "./compare.js";
 import * as delta from "./delta.js";
 import { button, clock, h, keepFocus, pill, put, shortId } from "./dom.js";
 import { edit } from "./fork.js";
 import { source, tree } from "./json.js";
 import { inputForm } from "./start.js";
+import { testCase } from "./testcase.js";
 
-const TABS = ["state", "changes", "messages", "json", "edit", "run"];
-const NAMES = { state: "State", changes: "Changes", messages: "Messages", json: "JSON", edit: "Edit and fork", run: "New input" };
+const TABS = ["state", "changes", "messages", "json", "edit", "run", "compare", "test"];
+const NAMES = { state: "State", changes: "Changes", messages: "Messages", json: "JSON", edit: "Edit and fork", run: "New input", compare: "Compare", test: "Test" };
+/** Views that are not drawn again while the run goes on, but for another checkpoint. */
+const STEADY = ["edit", "run", "compare", "test"];
 
 export class Inspector {
   constructor(screen) {
@@ -54,7 +58,7 @@ export class Inspector {
   }
 
   draw() {
-    const { shown, shownAt } = this.screen;
+    const { shown, shownAt, query, run, trace } = this.screen;
     const { tab } = this;
     for (const element of this.tabs.children) {
       const isChosen = element.id === `tab-${tab}`;
@@ -65,7 +69,8 @@ export class Inspector {
     this.drawTitle();
     if (!shown) return;
     // A form stays as it is while the run goes on, but is never that of another checkpoint.
-    const key = ["edit", "run"].includes(tab) ? `${tab} ${shownAt} ${Boolean(shown.checkpoint_id)}` : null;
+    const beside = tab === "compare" ? `${shown.checkpoint_id} ${query.get("with")}` : tab === "test" ? `${run?.run_id} ${run?.status} ${trace.tasks.length}` : "";
+    const key = STEADY.includes(tab) ? `${tab} ${shownAt} ${Boolean(shown.checkpoint_id)} ${beside}` : null;
     if (tab === this.shownTab && (key ? key === this.shownKey : shown === this.shownState)) {
       if (tab === "messages") this.chat.draw(shown.values);
       return;
@@ -79,6 +84,8 @@ export class Inspector {
     else if (tab === "messages") this.fillChat(shown);
     else if (tab === "json") put(this.panel, source({ ...shown }));
     else if (tab === "edit") put(this.panel, edit(this.screen));
+    else if (tab === "compare") put(this.panel, compare(this.screen));
+    else if (tab === "test") put(this.panel, testCase(this.screen));
     else if (tab === "run") put(this.panel, inputForm(this.screen.graph, (fields) => this.screen.start(fields)));
     else put(this.panel, tree(shown.values ?? {}, this.place, "State"));
   }
@@ -117,6 +124,7 @@ export class Inspector {
       h("p", { class: "facts" }, h("span", {}, `step ${step}, ${source}`), h("span", {}, clock(shown.created_at)),
         h("code", { title: shown.checkpoint_id }, shortId(shown.checkpoint_id)),
         shown.next.length > 0 && h("span", {}, `next: ${shown.next.slice(0, 6).join(", ")}`), shown.tasks.some((task) => task.error) && pill("failed")),
+      !isHead && shown.next.length > 0 && button("Replay from here", () => this.screen.replay(shown), { class: "small", title: "Runs what is next on a new branch; the others stay" }),
       !isHead && button("To the newest", () => change({ at: "" }), { class: "small" }));
   }
 }

@@ -3,13 +3,15 @@
 import { read } from "./address.js";
 import { every, search, state } from "./api.js";
 import { button, h, number, put } from "./dom.js";
+import * as graphs from "./graphs.js";
 import * as questions from "./questions.js";
 import * as run from "./run.js";
 import * as start from "./start.js";
+import * as store from "./store.js";
 import * as threads from "./threads.js";
 import * as token from "./token.js";
 
-const SCREENS = { threads, questions, new: start };
+const SCREENS = { threads, questions, new: start, graphs, store };
 const main = document.getElementById("main");
 let shown = null; // { name, id, screen }
 
@@ -68,8 +70,8 @@ const KEYS = [
   ["j, k", "next, previous row or checkpoint"],
   ["Enter", "open the row"],
   ["x", "select the row"],
-  ["t, q, n", "threads, questions, new run"],
-  ["1 … 6", "the tabs of a checkpoint"],
+  ["t, q, n, g, s", "threads, questions, new run, graphs, store"],
+  ["1 … 8", "the tabs of a checkpoint"],
   ["Ctrl Enter", "send"],
   ["?", "these keys"],
 ];
@@ -93,7 +95,7 @@ addEventListener("keydown", (event) => {
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || dialog.open || isTyping(event.target)) return;
-  const places = { t: "#/threads", q: "#/questions", n: "#/new" };
+  const places = { t: "#/threads", q: "#/questions", n: "#/new", g: "#/graphs", s: "#/store" };
   if (event.key === "?") showKeys();
   else if (event.key === "/") main.querySelector("[data-search]")?.focus();
   else if (places[event.key]) location.hash = places[event.key];

@@ -2,12 +2,14 @@
 // The thread is asked for at intervals, its newest run is followed by its trace, and its state is read when
 // either moves.
 
-import { change, go, link } from "./address.js";
-import { every, get, post, remove, startRun } from "./api.js";
+import { change, go, link, read } from "./address.js";
+import { every, get, graphNamed, post, remove, search, startRun } from "./api.js";
+import { costText, learnPrices } from "./cost.js";
 import { button, confirmed, copy, counted, h, keepFocus, pill, put, shortId, toast, when } from "./dom.js";
 import { Drawing, statuses } from "./graph.js";
 import { Inspector } from "./inspector.js";
 import { Checkpoints, Timeline, Trace, taskRows } from "./timeline.js";
+import { Work } from "./work.js";
 
 const FIELDS = "checkpoint_id,parent_checkpoint_id,next,tasks,metadata,created_at";
 const PAGE = 20;
@@ -30,10 +32,13 @@ class Run {
     this.drawing = new Drawing((node) => change({ node: node === this.query.get("node") ? "" : node }));
     this.timeline = new Timeline((at) => change({ at }), (run) => change({ run, at: "" }));
     this.checkpoints = new Checkpoints((at) => change({ at }), (before) => change({ before }));
+    this.work = new Work();
     this.inspector = new Inspector(this);
-    put(main, this.head, this.alert, h("div", { class: "columns" },
-      h("div", { class: "left" }, this.drawing.element, this.timeline.element, this.checkpoints.element),
-      this.inspector.element));
+    this.columns = h("div", { class: "columns" },
+      h("div", { class: "left" }, this.drawing.element, this.work.element, this.timeline.element, this.checkpoints.element),
+      this.inspector.element);
+    put(main, this.head, this.alert, this.columns);
+    learnPrices().then(() => this.draw(), () => {});
     this.stop = every(1500, () => this.look());
     this.look().catch((error) => this.failed(error));
   }
@@ -78,7 +83,6 @@ class Run {
       throw error;
     }
     const now = JSON.stringify([this.thread.updated_at, this.thread.runs.map((run) => [run.run_id, run.status])]);
-    if (this.graph) this.drawing.load(this.graph);
     if (now === this.seen) return;
     this.seen = now;
     this.follow();
@@ -160,13 +164,15 @@ class Run {
     const before = this.query.get("before");
     const history = `threads/${this.id}/history?limit=${PAGE + 1}&select=${FIELDS}${before ? `&before=${before}` : ""}`;
     const at = this.query.get("at");
-    const [list, shown] = await Promise.all([
+    const [list, shown, report] = await Promise.all([
       get(history, signal),
       at ? this.stateAt(at) : get(`threads/${this.id}/state`, signal),
+      // Of a thread whose graph has changed there is none.
+      this.graph && get(`ui/threads/${this.id}/report${at ? `?at=${at}` : ""}`, signal).catch(() => null),
     ]);
     this.history = list.slice(0, PAGE);
     this.hasOlder = list.length > PAGE;
-    [this.shown, this.shownAt] = [shown, at];
+    [this.shown, this.shownAt, this.report] = [shown, at, report];
     if (!before) this.newest = list[0] ?? null;
     this.draw();
   }
@@ -189,22 +195,35 @@ class Run {
     const filtered = node ? rows.filter((row) => row.node === node) : rows;
     this.drawHead();
     this.drawAlert();
+    if (this.graph) this.loadDrawing();
+    this.columns.classList.toggle("wide", this.inspector.tab === "compare");
     this.drawing.draw(statuses(this), node);
+    this.work.draw(this);
     this.timeline.draw(filtered, this.thread.runs, this.run, this.query.get("at"), node, this.trace.dropped);
     this.checkpoints.draw(this.history, this.shown?.checkpoint_id, this.hasOlder, this.query.get("before"));
     this.inspector.draw();
+  }
+
+  /** The drawing of the run's own graph if it has temporary edits, else that of the compiled one. */
+  loadDrawing() {
+    const isEdited = this.report?.edits.length > 0 || this.report?.skips.length > 0;
+    const at = this.shown?.checkpoint_id;
+    const edited = isEdited && at ? `ui/threads/${this.id}/drawing?at=${at}` : null;
+    this.drawing.load(this.graph, edited, this.query.get("open"));
   }
 
   drawHead() {
     const { status, metadata = {}, created_at: created } = this.thread;
     const active = this.thread.runs.filter(isActive);
     const more = Object.entries(metadata).filter(([name]) => !["graph_id", "assistant_id"].includes(name));
-    const shown = JSON.stringify([status, active.length, metadata, this.canGoOn(), this.asks().length]);
+    const cost = costText(this.thread.tokens);
+    const shown = JSON.stringify([status, cost, active.length, metadata, this.canGoOn(), this.asks().length]);
     if (shown === this.headShown) return;
     this.headShown = shown;
     keepFocus(this.head, () => put(this.head,
       h("h1", {}, "Thread ", h("code", { title: this.id }, shortId(this.id)), button("Copy id", () => copy(this.id), { class: "small quiet" })),
       h("p", { class: "facts" }, pill(status), h("span", {}, this.graph ?? "no graph yet"), h("span", {}, "made ", when(created)),
+        cost && h("span", { title: "Tokens of all runs" }, cost),
         more.slice(0, 6).map(([name, value]) => h("code", {}, `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`.slice(0, 60)))),
       h("div", { class: "actions" },
         this.asks().length > 0 && h("a", { class: "button primary", href: link("questions", null, { thread: this.id }), "data-key": "answer" },
@@ -233,7 +252,21 @@ class Run {
     const nodes = failed.map((task) => h("button", { type: "button", class: "small", onclick: () => change({ node: task.name }) }, task.name));
     const message = String(error.message ?? "");
     put(this.alert, h("p", {}, nodes.length > 0 && ["In ", nodes, ": "], h("strong", {}, error.error)), h("pre", {}, message.slice(0, 4000)),
-      this.canGoOn() && button("Run the failed node again", () => this.goOn()));
+      h("div", { class: "actions" }, this.canGoOn() && button("Run the failed node again", () => this.goOn()),
+        button("As a test", () => change({ tab: "test" }), { title: "Writes the run as a test to paste" })));
+  }
+
+  /** Runs what is next at a checkpoint again, on a branch of its own. */
+  async replay({ checkpoint_id: at }) {
+    await this.start({ input: null, checkpoint_id: at }).catch(() => {});
+  }
+
+  search(path) {
+    return search("GET", path, undefined, this.aborts.signal);
+  }
+
+  async schema() {
+    return (await graphNamed(this.graph))?.schema ?? null;
   }
 
   async cancel(active) {
@@ -267,10 +300,11 @@ class Run {
   }
 
   key(key) {
-    if (/^[1-6]$/.test(key)) return this.inspector.choose(Number(key) - 1);
+    if (/^[1-8]$/.test(key)) return this.inspector.choose(Number(key) - 1);
     if (key !== "j" && key !== "k") return false;
     const ids = this.history.map((one) => one.checkpoint_id);
-    const at = Math.max(0, ids.indexOf(this.query.get("at") ?? this.newest?.checkpoint_id));
+    // The address is ahead of the screen when keys follow quickly.
+    const at = Math.max(0, ids.indexOf(read().query.get("at") ?? this.newest?.checkpoint_id));
     const to = ids[at + (key === "j" ? 1 : -1)];
     if (to) change({ at: to === this.newest?.checkpoint_id ? "" : to });
     return true;

@@ -50,7 +50,7 @@ function fillForm(element, graph, start) {
   const initial = isChat ? without(graph.initial, "messages") : graph.initial;
   const input = isChat ? json(initial, { name: "fields", label: "Other fields", isRequired: false })
     : graph.schema ? formOf(optional(graph.schema), graph.initial) : json(initial ?? {}, { name: "input", label: "Input", isRequired: true });
-  const pauses = h("input", { name: "pauses", autocomplete: "off", placeholder: "names of nodes, or *" });
+  const pauses = pauseFields();
   const problem = h("p", { class: "problem", role: "alert" });
   const hasMore = !isChat || Object.keys(initial).length > 0;
   element.onsubmit = async (event) => {
@@ -59,18 +59,28 @@ function fillForm(element, graph, start) {
     try {
       const values = hasMore ? input.read() ?? {} : {};
       if (isChat && message.value.trim()) values.messages = [{ type: "human", content: message.value.trim() }];
-      await start({ input: values, interrupt_before: nodesOf(pauses.value) });
+      await start({ input: values, ...pauses.read() });
     } catch (error) {
       problem.textContent = error instanceof Unread ? `An input cannot be read: ${error.message}` : error.message;
     }
   };
   put(element, isChat && labelled("Message", message),
     hasMore && (isChat ? h("details", {}, h("summary", {}, "Other fields"), input.element) : input.element),
-    labelled("Pause before", pauses), problem, h("div", { class: "actions" }, h("button", { type: "submit", class: "primary" }, "Run")));
+    pauses.element, problem, h("div", { class: "actions" }, h("button", { type: "submit", class: "primary" }, "Run")));
+}
+
+/** Fields for the nodes at which a run pauses. */
+export function pauseFields() {
+  const [before, after] = ["before", "after"].map((name) =>
+    h("input", { name: `pause-${name}`, autocomplete: "off", placeholder: "names of nodes, or *" }));
+  return {
+    element: h("div", { class: "pair" }, labelled("Pause before", before), labelled("Pause after", after)),
+    read: () => ({ interrupt_before: nodesOf(before.value), interrupt_after: nodesOf(after.value) }),
+  };
 }
 
 /** A list of names, separated by commas. */
-export function nodesOf(text) {
+function nodesOf(text) {
   const names = text.split(",").map((name) => name.trim()).filter(Boolean);
   return names.includes("*") ? "*" : names;
 }

@@ -1,12 +1,14 @@
 // The list of threads: search and filters in the address, pages, and actions on those that are selected.
 
 import { change, go, link } from "./address.js";
-import { each, every, get, graphs, post, remove, search } from "./api.js";
+import { each, every, get, graphs, post, remove, search, startRun } from "./api.js";
+import { costText, learnPrices } from "./cost.js";
 import { button, confirmed, counted, h, keepFocus, labelled, number, pill, put, shortId, toast, when } from "./dom.js";
 
 const PAGE = 50;
+const WHOLE_ID = 36;
 const STATUSES = ["idle", "busy", "interrupted", "error"];
-const FIELDS = ["thread_id", "created_at", "updated_at", "metadata", "status", "error"];
+const FIELDS = ["thread_id", "created_at", "updated_at", "metadata", "status", "error", "tokens"];
 const SORTS = [["updated_at", "Last change"], ["created_at", "Creation"], ["status", "Status"], ["thread_id", "Id"]];
 
 /** The filters of an address as the body of a search. Throws if the metadata cannot be read. */
@@ -15,7 +17,9 @@ export function filters(query) {
   const metadata = metadataOf(query.get("metadata") ?? "");
   if (query.get("graph")) metadata.graph_id = query.get("graph");
   if (Object.keys(metadata).length) body.metadata = metadata;
-  if (query.get("id")) body.ids = [query.get("id").trim()];
+  const id = (query.get("id") ?? "").trim();
+  if (id.length === WHOLE_ID) body.ids = [id];
+  else if (id) body.id_prefix = id;
   return body;
 }
 
@@ -51,12 +55,13 @@ class Threads {
     this.all = h("input", { type: "checkbox", "aria-label": "Select all of this page", onchange: () => this.selectPage() });
     this.body = h("tbody");
     this.pager = h("nav", { class: "pager", "aria-label": "Pages" });
-    const head = ["Status", "Thread", "Graph", "Metadata", "Changed", "Created"];
+    const head = ["Status", "Thread", "Graph", "Metadata", "Cost", "Changed", "Created"];
     put(main, h("h1", {}, "Threads"), this.counts, this.form, this.problem, this.actions,
       h("table", { class: "threads" }, h("thead", {}, h("tr", {},
         h("th", {}, this.all), head.map((name) => h("th", { scope: "col" }, name)))), this.body),
       this.pager);
     this.stop = every(3000, () => this.load());
+    learnPrices().then(() => { this.seen = null; this.load().catch(() => {}); }, () => {});
     graphs().then((list) => { this.graphs = list.map((graph) => graph.graph_id); this.showForm(true); }, () => {});
   }
 
@@ -83,7 +88,7 @@ class Threads {
       h("option", { value, selected: (this.query.get(name) ?? options[0][0]) === value }, text)));
     keepFocus(this.form, () => put(this.form,
       labelled("Id", h("input", { name: "id", value: value("id"), "data-search": true, "data-key": "id", autocomplete: "off",
-        spellcheck: "false", placeholder: "whole id" })),
+        spellcheck: "false", placeholder: "its beginning" })),
       labelled("Graph", choice("graph", [["", "all"], ...(this.graphs ?? []).map((name) => [name, name])])),
       labelled("Metadata", h("input", { name: "metadata", value: value("metadata"), "data-key": "metadata", autocomplete: "off",
         spellcheck: "false", placeholder: "user=ada, tier=2" })),
@@ -135,7 +140,7 @@ class Threads {
     if (seen === this.seen) return;
     this.seen = seen;
     keepFocus(this.body, () => put(this.body, items.map((thread) => this.row(thread)),
-      items.length === 0 && h("tr", {}, h("td", { colspan: 7, class: "empty" }, this.empty()))));
+      items.length === 0 && h("tr", {}, h("td", { colspan: 8, class: "empty" }, this.empty()))));
     this.showActions();
   }
 
@@ -157,6 +162,7 @@ class Threads {
         thread.error && h("span", { class: "error-line", title: thread.error.message }, `${thread.error.error}: ${thread.error.message}`)),
       h("td", { "data-name": "Graph" }, graph ?? "–"),
       h("td", { class: "metadata", "data-name": "Metadata" }, summary(metadata)),
+      h("td", { class: "cost", "data-name": "Cost" }, costText(thread.tokens)),
       h("td", { "data-name": "Changed" }, when(thread.updated_at)),
       h("td", { "data-name": "Created" }, when(thread.created_at)));
   }
@@ -193,6 +199,7 @@ class Threads {
     put(this.actions, h("strong", {}, `${threads} selected`),
       this.total > this.rows.length && count < this.total && button(`Select all ${number(this.total)}`, () => this.selectAll()),
       button("Cancel runs", () => this.act("Cancelled", cancelRuns)),
+      button("Continue", () => this.act("Continued", goOn), { title: "Runs what is next in each" }),
       confirmed("Delete", `Delete ${threads}?`, () => this.act("Deleted", (id) => remove(`threads/${id}`)), { class: "danger" }),
       button("Clear", () => { this.selected.clear(); this.load(); }, { class: "quiet" }));
   }
@@ -250,6 +257,12 @@ async function cancelRuns(id) {
       if (error.status !== 404) throw error;
     });
   }
+}
+
+/** Goes on with a thread that stopped or failed. */
+async function goOn(id) {
+  const { metadata } = await get(`ui/threads/${id}?limit=1`);
+  await startRun(id, metadata.graph_id, { input: null });
 }
 
 function summary(metadata) {

@@ -1,6 +1,7 @@
 // When the tasks of a run ran and waited. From the trace of the run, which the server keeps while the run is
 // in memory; else from the times of the checkpoints, which know supersteps but no attempts.
 
+import { addTo, costText, sumOf } from "./cost.js";
 import { button, clock, counted, duration, h, keepFocus, number, pill, put, svg, when } from "./dom.js";
 
 const ROWS = 40;
@@ -12,12 +13,18 @@ export class Trace {
   }
 
   reset() {
-    Object.assign(this, { tasks: [], byId: new Map(), times: new Map(), open: [], next: 0, dropped: 0, ended: false });
+    Object.assign(this, { tasks: [], byId: new Map(), times: new Map(), open: [], edits: [], diverged: [], order: [], ends: new Map(), next: 0, dropped: 0, ended: false });
   }
 
   /** Whether a task is under way. */
   get isOpen() {
     return !this.ended && this.tasks.some((task) => task.end === null);
+  }
+
+  /** Whether a task began before one of an earlier step had ended: only eager graphs do that. */
+  get isEager() {
+    const own = this.tasks.filter((task) => !task.ns);
+    return own.some((task, at) => at > 0 && task.step !== own[at - 1].step && (own[at - 1].end === null || task.start < own[at - 1].end));
   }
 
   timeOf(checkpoint) {
@@ -40,6 +47,13 @@ export class Trace {
       this.open = [];
       return;
     }
+    if (mark.type === "replay_diverged") {
+      // It comes after the end that was not due.
+      this.diverged.push({ after: Math.max(0, this.order.length - 1), expected: mark.expected });
+      return;
+    }
+    if (["edited", "edit_rejected", "edit_dropped"].includes(mark.type)) this.edits.push(mark);
+    if (!mark.task) return;
     const task = this.taskOf(mark);
     task.last = mark.at;
     const attempt = task.attempts.at(-1);
@@ -53,7 +67,12 @@ export class Trace {
       task.notes.push(`answer void: ${mark.question?.reason ?? "another question"}`);
     } else if (mark.rejection) {
       task.notes.push(`${mark.type === "edit_dropped" ? "edit dropped" : "edit rejected"}: ${mark.rejection.message}`);
+    } else if (mark.usage) {
+      const { input_total: input, output_total: output } = mark.usage;
+      addTo(task.tokens, { [mark.model]: [input, output] });
     } else if (mark.type === "task_ended") {
+      this.ends.set(mark.namespace, mark.node);
+      if (!mark.namespace) this.order.push(mark.node);
       task.end = attempt.end = mark.at;
       task.status = mark.status;
       task.error = attempt.error = mark.error ?? attempt.error ?? null;
@@ -65,7 +84,9 @@ export class Trace {
     if (mark.type !== "task_started" && this.byId.has(key)) return this.byId.get(key);
     const task = {
       node: mark.node, ns: mark.namespace, step: mark.step, start: mark.at, end: null, status: "running", error: null,
-      attempts: [{ start: mark.at, end: null }], notes: [], checkpoint: null,
+      attempts: [{ start: mark.at, end: null }], notes: [], checkpoint: null, tokens: {},
+      // In an eager graph an end makes the next tasks start.
+      cause: this.ends.get(mark.namespace) ?? "__start__",
     };
     this.tasks.push(task);
     this.byId.set(key, task);
@@ -86,7 +107,7 @@ export function taskRows(trace, history, runs) {
     // A run that began in between: until then the thread waited.
     const start = began.findLast((time) => time > from && time < end) ?? from;
     for (const node of before.next) {
-      rows.push({ node, ns: "", step: after.metadata.step, start, end, waited: from, status: "done", error: null, notes: [],
+      rows.push({ node, ns: "", step: after.metadata.step, start, end, waited: from, status: "done", error: null, notes: [], tokens: {},
         attempts: [{ start, end }], checkpoint: after.checkpoint_id });
     }
   }
@@ -124,7 +145,7 @@ export class Timeline {
     this.note.hidden = notes.length === 0;
     keepFocus(this.rows, () => put(this.rows, seen.map((row, index) => this.row(row, scale, now, at, first + index)),
       seen.length === 0 && h("li", { class: "empty" }, "No task yet")));
-    this.drawPager(rows.length, first, begin, end);
+    this.drawPager(rows, first, begin, end);
   }
 
   drawRuns(runs, run) {
@@ -135,7 +156,8 @@ export class Timeline {
       `${runs.length - at} · ${one.status} · ${duration(Date.parse(one.updated_at) - Date.parse(one.created_at))} · ${clock(one.created_at)}`);
     put(this.runs, runs.length > 0 && h("label", {}, h("span", {}, "Run "),
       h("select", { onchange: ({ target }) => this.onRun(target.value === runs[0].run_id
-        ? "" : target.value) }, runs.map(option))), run && pill(run.status), waitBefore(runs, run));
+        ? "" : target.value) }, runs.map(option))), run && pill(run.status),
+    run && h("span", { class: "cost" }, costText(run.tokens ?? {})), waitBefore(runs, run));
   }
 
   row(row, scale, now, at, key) {
@@ -149,22 +171,25 @@ export class Timeline {
     if (row.waited && row.waited < row.start) bars.unshift(bar(scale(row.waited), scale(row.start), "bar waits"));
     const tries = row.attempts.length > 1 ? `${row.attempts.length} attempts` : "";
     const status = row.end === null ? "running" : row.status;
+    const cost = costText(row.tokens);
     const error = row.error?.message ?? row.attempts.findLast((attempt) => attempt.error)?.error?.message;
-    const about = [clock(row.start), status, tries, ...row.notes, error].filter(Boolean).join(" · ");
+    const about = [clock(row.start), status, tries, cost, ...row.notes, error].filter(Boolean).join(" · ");
     return h("li", { class: row.checkpoint && row.checkpoint === at ? "chosen" : null },
       h("button", { type: "button", "data-key": `row ${key}`, title: about.slice(0, 500), disabled: !row.checkpoint
         && row.status === "done", onclick: () => this.onCheckpoint(row.checkpoint ?? "") },
         h("span", { class: "name" }, row.ns && h("span", { class: "ns" }, around(row.ns)), row.node),
         svg("svg", { viewBox: "0 0 1000 16", preserveAspectRatio: "none", "aria-hidden": "true" }, bars),
         h("span", { class: "took" }, duration(end - row.start)),
-        (status !== "done" || tries || error) && h("span", { class: `about ${status === "failed" || error ? "bad" : ""}` },
-          [status !== "done" && status, tries, error && error.slice(0, 120)].filter(Boolean).join(" · "))));
+        (status !== "done" || tries || error || cost) && h("span", { class: `about ${status === "failed" || error ? "bad" : ""}` },
+          [status !== "done" && status, tries, cost, error && error.slice(0, 120)].filter(Boolean).join(" · "))));
   }
 
-  drawPager(count, first, begin, end) {
+  drawPager(rows, first, begin, end) {
+    const count = rows.length;
+    const cost = costText(sumOf(rows.map((row) => row.tokens)));
     const move = (by) => () => { this.back = Math.max(0, this.back + by); this.draw(...this.drawn); };
     keepFocus(this.pager, () => put(this.pager, count > 0 && h("span", {}, count > ROWS
-      && `${number(first + 1)}–${number(Math.min(first + ROWS, count))} of `, `${counted(count, "task")}, ${duration(end - begin)}`),
+      && `${number(first + 1)}–${number(Math.min(first + ROWS, count))} of `, `${counted(count, "task")}, ${duration(end - begin)}`, cost && ` · ${cost}`),
       count > ROWS && [
         button("Earlier", move(ROWS), { disabled: first === 0, "data-key": "earlier" }),
         button("Later", move(-ROWS), { disabled: this.back === 0, "data-key": "later" }),

@@ -1,6 +1,9 @@
 //! [`Finding`]: a mistake that the kit has found in a graph, and [`Report`], all of them.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, fs, io};
+
+use serde_json::{Value, json};
 
 use super::kill_switch::KillPoint;
 
@@ -32,6 +35,40 @@ impl Report {
         if !self.findings.is_empty() {
             panic!("{self}");
         }
+    }
+
+    /// Writes the findings to a JSON file, and makes its folder if it is not there. The page of
+    /// `agentgraph-server` shows such files over the graph.
+    ///
+    /// ```
+    /// use agentgraph::prelude::*;
+    /// use agentgraph::testing::TestGraph;
+    ///
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Order { sum: u32 }
+    /// # async fn price() {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::<Order>::new().node("price", price).edge(START, "price").compile()?;
+    /// let report = TestGraph::of(graph).every_kill(Order::update()).await;
+    /// # let folder = std::env::temp_dir().join(format!("findings-{}", std::process::id()));
+    /// # let path = folder.join("kills.json");
+    /// report.save(&path)?; // such as "target/findings/kills.json"
+    /// assert!(std::fs::read_to_string(&path)?.contains(r#""findings":[]"#));
+    /// # std::fs::remove_dir_all(folder)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let findings: Value = self.findings.iter().map(Finding::json).collect();
+        fs::write(path, json!({ "runs": self.runs, "findings": findings }).to_string())
     }
 
     pub(super) fn ran(&mut self) {
@@ -169,6 +206,14 @@ impl Finding {
     pub(super) fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "kind": format!("{:?}", self.kind), "node": self.node, "problem": self.problem,
+            "advice": self.advice(), "kill": self.kill.map(|kill| kill.to_string()), "seed": self.seed,
+            "times": self.times,
+        })
     }
 
     /// The kind.

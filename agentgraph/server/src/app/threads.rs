@@ -20,7 +20,7 @@ impl App {
             interrupts = Value::Object(interrupts_json(&head));
             values = renamed(head.values, thread);
         }
-        let shown = json!({
+        let mut shown = json!({
             "thread_id": thread.id,
             "created_at": ids::time(thread.created),
             "updated_at": ids::time(thread.updated),
@@ -32,6 +32,9 @@ impl App {
             "values": values,
             "interrupts": interrupts,
         });
+        if select.iter().any(|name| name == "tokens") {
+            shown["tokens"] = thread.data["tokens"].clone();
+        }
         let Value::Object(fields) = shown else { return Ok(shown) };
         Ok(fields.into_iter().filter(|(field, _)| wants(field)).collect::<Map<_, _>>().into())
     }

@@ -80,10 +80,6 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
         json!({ "nodes": nodes, "edges": edges.collect::<Value>() })
     }
 
-    fn svg(&self) -> String {
-        self.graph.svg()
-    }
-
     fn initial(&self) -> Value {
         messages::shown(self.graph.state_json(&S::initial(self.graph.schema())))
     }
@@ -217,12 +213,14 @@ fn wire_name(name: &str) -> &str {
 /// An event in its JSON form, with messages as clients know them.
 fn seen<S: StoredState>(event: Event<S>) -> GraphEvent {
     if let EventKind::Ended(ended) = &event.kind {
-        return GraphEvent::Ended(match ended {
+        let stuck = ended.as_ref().map(stuck_joins).unwrap_or_default();
+        let end = match ended {
             Ok(Outcome::Finished { .. }) => End::Finished,
             Ok(Outcome::Interrupted { interrupts, .. }) => End::Interrupted(interrupts.clone()),
             Ok(Outcome::Stopped { reason, .. }) => End::Stopped(*reason),
             Err(error) => End::Failed(Failed::of(error)),
-        });
+        };
+        return GraphEvent::Ended(end, stuck);
     }
     let mut shown = serde_json::to_value(&event).unwrap_or_else(|error| {
         json!({ "type": "unreadable", "namespace": "", "step": event.step, "message": error.to_string() })
@@ -234,4 +232,11 @@ fn seen<S: StoredState>(event: Event<S>) -> GraphEvent {
         *update = shown_update(update.take());
     }
     GraphEvent::Event(shown)
+}
+
+fn stuck_joins<S>(outcome: &Outcome<S>) -> Value {
+    let stuck = outcome.stuck().iter().map(|join| {
+        json!({ "namespace": join.namespace, "to": join.to, "arrived": join.arrived, "missing": join.missing })
+    });
+    stuck.collect()
 }

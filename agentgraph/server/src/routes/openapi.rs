@@ -121,7 +121,9 @@ const OPERATIONS: &[Operation] = &[
     ("get", "/ui/", "The page", "", None, Text("text/html")),
     ("get", "/ui/{file}", "A file of the page", "", None, Text("*/*")),
     ("get", "/ui/graphs", "Graphs, for the page", "", None, Gives(of::<Vec<Object>>)),
-    ("get", "/ui/graphs/{graph}", "A drawing, `name.svg`", "", None, Text("image/svg+xml")),
+    ("get", "/ui/graphs/{graph}", "A drawing, `name.svg` or `name.mmd`", "open", None, Text("*/*")),
+    ("get", "/ui/graphs/{graph}/findings", "Findings of tests", "", None, Gives(of::<Vec<Object>>)),
+    ("get", "/ui/prices", "Prices of models' tokens", "", None, Gives(of::<Object>)),
     (
         "get",
         "/ui/questions",
@@ -132,6 +134,9 @@ const OPERATIONS: &[Operation] = &[
     ),
     ("get", "/ui/threads/{id}", "A thread, for the page", "limit offset", None, Gives(of::<Object>)),
     ("get", "/ui/threads/{id}/trace/{run}", "A trace, for the page", "after", None, Gives(of::<Object>)),
+    ("get", "/ui/threads/{id}/drawing", "The graph of a run", "at open", None, Text("image/svg+xml")),
+    ("get", "/ui/threads/{id}/branches", "Branches", "offset", None, Gives(of::<Vec<Object>>)),
+    ("get", "/ui/threads/{id}/report", "Open work and edits", "at", None, Gives(of::<Object>)),
 ];
 
 fn document() -> Value {

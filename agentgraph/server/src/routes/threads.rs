@@ -15,7 +15,7 @@ use crate::app::{App, merge};
 use crate::error::ApiError;
 use crate::ids;
 use crate::live::StopAction;
-use crate::records::{Kind, Query, Record, contains};
+use crate::records::{Kind, Query, Record, SortBy, contains};
 use crate::runs::optional_object;
 
 pub(super) fn routes() -> Router<Arc<App>> {
@@ -66,12 +66,48 @@ async fn with_values(app: &App, query: &Query, values: &Map<String, Value>) -> R
     Ok(found)
 }
 
+/// The most threads that a prefix finds, and how many are read at once.
+const MOST_BY_PREFIX: usize = 1000;
+const READ_BY_PREFIX: usize = 100;
+
+/// The threads of a query whose ids have a prefix, in the order of ids: pages that begin at the prefix, up to
+/// the first other id.
+async fn with_prefix(app: &App, query: Query, prefix: &str) -> Result<Vec<Record>, ApiError> {
+    let prefix = prefix.to_lowercase();
+    let start = Record {
+        kind: Kind::Thread,
+        id: prefix.clone(),
+        parent: String::new(),
+        status: String::new(),
+        created: 0,
+        updated: 0,
+        version: 0,
+        data: Value::Null,
+    };
+    let mut query = Query { sort: SortBy::Id, descending: false, limit: READ_BY_PREFIX, ..query };
+    query.after = Some(start);
+    let mut found: Vec<Record> = Vec::new();
+    loop {
+        let page = app.records.page(&query).await?;
+        let before = found.len();
+        found.extend(page.into_iter().take_while(|thread| thread.id.starts_with(&prefix)));
+        if found.len() - before < READ_BY_PREFIX || found.len() >= MOST_BY_PREFIX {
+            return Ok(found);
+        }
+        query.after = found.last().cloned();
+    }
+}
+
 async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
     let (offset, limit) = page_of(&body)?;
     let select = list(&body, "select")?.unwrap_or_default();
     let values = optional_object(&body, "values")?;
     let query = query_of(&body)?;
-    let (threads, total) = if values.is_empty() {
+    let (threads, total) = if let Some(prefix) = text(&body, "id_prefix")? {
+        let found = with_prefix(&app, query, &prefix).await?;
+        let total = found.len();
+        (found.into_iter().skip(offset).take(limit).collect(), total)
+    } else if values.is_empty() {
         let total = app.records.count(&query).await?;
         (app.records.page(&Query { offset, limit, ..query }).await?, total)
     } else {
@@ -89,9 +125,10 @@ async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
 async fn count(Shared(app): Shared, Body(body): Body) -> Reply {
     let values = optional_object(&body, "values")?;
     let query = query_of(&body)?;
-    let count = match values.is_empty() {
-        true => app.records.count(&query).await?,
-        false => with_values(&app, &query, &values).await?.len(),
+    let count = match text(&body, "id_prefix")? {
+        Some(prefix) => with_prefix(&app, query, &prefix).await?.len(),
+        None if values.is_empty() => app.records.count(&query).await?,
+        None => with_values(&app, &query, &values).await?.len(),
     };
     Ok(Json(count).into_response())
 }

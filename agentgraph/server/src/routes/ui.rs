@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentgraph::CheckpointId;
 use agentgraph::run::{Interrupt, InterruptKind};
 use axum::extract::Path;
 use axum::http::{HeaderName, StatusCode, header};
@@ -17,7 +18,8 @@ use super::body::Fields;
 use super::{Reply, Shared};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::ids;
+use crate::graph::{Opened, ServedGraph};
+use crate::ids::{self, WirePlace};
 use crate::records::{Kind, Query, Record, SortBy};
 
 /// Nothing but files of this server is loaded, and nothing in them is run but modules.
@@ -34,20 +36,30 @@ const FILES: &[(&str, &str)] = files![
     "address.js",
     "api.js",
     "chat.js",
+    "compare.js",
+    "cost.js",
     "delta.js",
     "dom.js",
     "fork.js",
     "form.js",
     "graph.js",
+    "graphs.js",
     "inspector.js",
     "json.js",
     "main.js",
+    "markdown.js",
     "questions.js",
     "run.js",
+    "schema.js",
     "start.js",
+    "store.js",
+    "testcase.js",
     "threads.js",
     "timeline.js",
     "token.js",
+    "work.js",
+    "vendor/marked.esm.js",
+    "vendor/purify.es.mjs",
 ];
 
 /// The page.
@@ -61,11 +73,11 @@ pub(super) fn page() -> Router<Arc<App>> {
 }
 
 fn file(name: &str) -> Response {
-    let Some((_, text)) = FILES.iter().find(|(known, _)| *known == name) else {
+    let Some((_, text)) = FILES.iter().find(|(known, _)| known.trim_start_matches("vendor/") == name) else {
         return ApiError::new(StatusCode::NOT_FOUND, "Not Found").into_response();
     };
     let kind = match name.rsplit_once('.') {
-        Some((_, "js")) => "text/javascript; charset=utf-8",
+        Some((_, "js" | "mjs")) => "text/javascript; charset=utf-8",
         Some((_, "css")) => "text/css; charset=utf-8",
         _ => "text/html; charset=utf-8",
     };
@@ -86,10 +98,15 @@ fn guards(kind: &'static str) -> [(HeaderName, &'static str); 5] {
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/ui/graphs", get(graphs))
+        .route("/ui/prices", get(async |Shared(app): Shared| Json(json!(app.settings.prices))))
         .route("/ui/graphs/{graph}", get(drawing))
+        .route("/ui/graphs/{graph}/findings", get(findings))
         .route("/ui/questions", get(questions))
         .route("/ui/threads/{id}", get(thread))
         .route("/ui/threads/{id}/trace/{run}", get(trace))
+        .route("/ui/threads/{id}/drawing", get(drawing_at))
+        .route("/ui/threads/{id}/branches", get(branches))
+        .route("/ui/threads/{id}/report", get(report))
 }
 
 /// The graphs with all that a form for their input needs.
@@ -103,10 +120,93 @@ async fn graphs(Shared(app): Shared) -> Reply {
     Ok(Json(shown.collect::<Value>()).into_response())
 }
 
-async fn drawing(Shared(app): Shared, Path(file): Path<String>) -> Reply {
-    let graph = file.strip_suffix(".svg").and_then(|name| app.graphs.get(name));
-    let graph = graph.ok_or_else(|| ApiError::unknown("Graph", &file))?;
-    Ok((guards("image/svg+xml"), graph.svg()).into_response())
+async fn drawing(Shared(app): Shared, Path(file): Path<String>, fields: Fields) -> Reply {
+    let unknown = || ApiError::unknown("Graph", &file);
+    let (name, kind) = file.rsplit_once('.').ok_or_else(unknown)?;
+    let graph = app.graphs.get(name).ok_or_else(unknown)?;
+    match kind {
+        "svg" => Ok((guards(SVG), graph.svg(&opened(&fields))).into_response()),
+        "mmd" => Ok((guards("text/plain; charset=utf-8"), graph.mermaid()).into_response()),
+        _ => Err(unknown()),
+    }
+}
+
+/// The files of findings about a graph, by name; `problem` is set for one that cannot be read.
+async fn findings(Shared(app): Shared, Path(graph): Path<String>) -> Reply {
+    let Some(path) = app.settings.findings.get(&graph).cloned() else {
+        return Ok(Json(json!([])).into_response());
+    };
+    let read = tokio::task::spawn_blocking(move || findings_in(&path)).await;
+    Ok(Json(read.unwrap_or_default()).into_response())
+}
+
+fn findings_in(path: &std::path::Path) -> Value {
+    let folder = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<_> =
+        folder.filter(|path| path.extension().is_some_and(|kind| kind == "json")).collect();
+    if !path.is_dir() {
+        files.push(path.to_owned());
+    }
+    files.sort();
+    let shown = files.iter().take(100).map(|path| {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+        let read =
+            text.and_then(|text| serde_json::from_str::<Value>(&text).map_err(|error| error.to_string()));
+        let file = path.file_stem().unwrap_or_default().to_string_lossy();
+        match read {
+            Ok(report) => json!({ "file": file, "runs": report["runs"], "findings": report["findings"] }),
+            Err(problem) => json!({ "file": file, "problem": problem }),
+        }
+    });
+    shown.collect()
+}
+
+const SVG: &str = "image/svg+xml";
+
+/// The subgraphs that are to be drawn as graphs: paths in `open`, or all if it is not there.
+fn opened(fields: &Fields) -> Opened {
+    match fields.get("open") {
+        None => Opened::AsFit,
+        Some(_) => Opened::Paths(fields.all("open")),
+    }
+}
+
+/// The graph of a thread's run, with its temporary edits.
+async fn drawing_at(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+    let (thread, graph) = thread_with_graph(&app, &id).await?;
+    let drawn = graph.svg_at(&thread, place(&fields)?, opened(&fields)).await?;
+    let drawn = drawn.ok_or_else(|| ApiError::unknown("Checkpoint of thread", &id))?;
+    Ok((guards(SVG), drawn).into_response())
+}
+
+async fn thread_with_graph(app: &App, id: &str) -> Result<(String, Arc<dyn ServedGraph>), ApiError> {
+    let thread = app.thread(id).await?;
+    let graph = app.graph_of(&thread).ok_or_else(|| ApiError::unknown("Graph of thread", id))?;
+    Ok((thread.id.clone(), Arc::clone(graph)))
+}
+
+/// The checkpoint in `at`.
+fn place(fields: &Fields) -> Result<Option<CheckpointId>, ApiError> {
+    Ok(fields.get("at").map(WirePlace::parse).transpose()?.map(|place| place.id))
+}
+
+/// The branches of a thread, the newest first.
+async fn branches(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+    let (thread, graph) = thread_with_graph(&app, &id).await?;
+    let branches = graph.branches(&thread).await?;
+    let wire = |id: CheckpointId| WirePlace::at(id).wire(&thread);
+    let shown = branches.iter().rev().skip(fields.number("offset", 0)?).take(100).map(|branch| {
+        json!({
+            "number": branch.number, "newest": wire(branch.newest), "began_at": branch.began_at.map(wire),
+        })
+    });
+    Ok(super::page(shown.collect(), 0, branches.len()))
+}
+
+/// The joins of a thread that wait, the run that has it, and its temporary edits.
+async fn report(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+    let (thread, graph) = thread_with_graph(&app, &id).await?;
+    Ok(Json(graph.report(&thread, place(&fields)?).await?).into_response())
 }
 
 /// A thread without its values, and its newest runs without their inputs.
@@ -121,7 +221,7 @@ async fn thread(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> 
     };
     let runs = app.records.page(&query).await?;
     let count = app.records.count(&query).await?;
-    let select = ["thread_id", "created_at", "updated_at", "metadata", "status", "error"];
+    let select = ["thread_id", "created_at", "updated_at", "metadata", "status", "error", "tokens"];
     let mut shown = app.thread_json(&thread, &select.map(str::to_owned)).await?;
     shown["runs"] = runs.iter().map(|run| run_of(&app, run)).collect();
     shown["run_count"] = count.into();
@@ -132,7 +232,8 @@ fn run_of(app: &App, run: &Record) -> Value {
     json!({
         "run_id": run.id, "status": run.status, "error": run.data["error"],
         "created_at": ids::time(run.created), "updated_at": ids::time(run.updated),
-        "has_trace": app.live.run(&run.id).is_some(),
+        "has_trace": app.live.run(&run.id).is_some(), "tokens": run.data["tokens"],
+        "stuck": run.data["stuck"],
     })
 }
 

@@ -13,7 +13,7 @@ use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
 use super::request::{goto, recursion_limit, texts};
-use super::trace::mark;
+use super::trace::{Tally, mark};
 use crate::app::{App, merge, object, owner_of};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
@@ -38,6 +38,7 @@ struct Drive<'a> {
     unsent: Vec<Frame>,
     /// What this process holds the thread by, if others could take it.
     hold: Option<&'a Hold>,
+    tally: Tally,
 }
 
 /// Why a run is not driven on.
@@ -77,10 +78,23 @@ impl App {
         let next = live.last_seq().map_or(0, |last| last.saturating_add(1));
         let reader = EventReader::new(&thread);
         let frames = Frames::new(&run, &thread, next);
-        let (kept, unsent, began) = (None, Vec::new(), Instant::now());
-        Drive { app: self, live, run, thread, graph, reader, frames, kept, config, began, unsent, hold }
-            .run()
-            .await
+        let (kept, unsent, began, tally) = (None, Vec::new(), Instant::now(), Tally::default());
+        let drive = Drive {
+            app: self,
+            live,
+            run,
+            thread,
+            graph,
+            reader,
+            frames,
+            kept,
+            config,
+            began,
+            unsent,
+            hold,
+            tally,
+        };
+        drive.run().await
     }
 
     async fn config_of(&self, run: &Record) -> Result<RunConfig, RecordError> {
@@ -318,6 +332,9 @@ impl Drive<'_> {
 
     async fn call(&mut self, start: Start, from: Begin, limit: Option<u64>) -> Result<End, Halt> {
         let kwargs = &self.run.data["kwargs"];
+        // Without them a message is told whole when its node has returned it, also to a reader who comes
+        // meanwhile.
+        let takes_messages = self.kept.is_some() || self.frames.has_messages();
         let views = if self.kept.is_some() { all_views() } else { views(&self.frames.modes) };
         let call = Call {
             thread: self.thread.id.clone(),
@@ -343,8 +360,9 @@ impl Drive<'_> {
         while let Some(event) = events.next().await {
             match event {
                 GraphEvent::Event(event) => {
-                    if let Some(mark) = mark(&event, &self.thread.id) {
-                        self.live.mark(mark);
+                    self.note(&event);
+                    if event["type"] == "message" && !takes_messages {
+                        continue;
                     }
                     let read = self.reader.read(event);
                     self.look_for_readers().await?;
@@ -356,10 +374,21 @@ impl Drive<'_> {
                     }
                     self.log().await?;
                 }
-                GraphEvent::Ended(end) => return Ok(end),
+                GraphEvent::Ended(end, stuck) => {
+                    self.tally.stuck = stuck;
+                    return Ok(end);
+                }
             }
         }
         Ok(End::Stopped(StopReason::Cancelled))
+    }
+
+    /// Adds an event to the trace, and its tokens to those of the run.
+    fn note(&mut self, event: &Value) {
+        self.tally.add(event);
+        if let Some(mark) = mark(event, &self.thread.id) {
+            self.live.mark(mark);
+        }
     }
 
     /// What the run asks of the graph, on the thread as it is.
@@ -483,6 +512,7 @@ impl Drive<'_> {
     /// Writes down how the run ended, then ends it for its readers.
     async fn ended(mut self, end: End, before: Option<Moment>) -> Result<(), Halt> {
         let is_cancelled = matches!(end, End::Stopped(StopReason::Cancelled));
+        self.write_tokens().await?;
         if matches!(end, End::Stopped(StopReason::Drained)) {
             self.log().await?;
             // It stays `running` in the records, and the next server goes on with it.
@@ -531,6 +561,7 @@ impl Drive<'_> {
                 status.clone_into(&mut run.status);
                 run.data["error"] = json!(error);
                 run.data["engine_run"] = json!(engine_run);
+                run.data["stuck"] = self.tally.stuck.clone();
             })
             .await?;
         self.look_for_readers().await?;
@@ -547,6 +578,16 @@ impl Drive<'_> {
         }
         self.log().await?;
         self.leave(status, result);
+        Ok(())
+    }
+
+    /// Adds the tokens of this process to those of the run and its thread.
+    async fn write_tokens(&self) -> Result<(), RecordError> {
+        if self.tally.has_tokens() {
+            let add = |record: &mut Record| self.tally.add_to(&mut record.data["tokens"]);
+            self.app.change(Kind::Run, &self.run.id, add).await?;
+            self.app.change(Kind::Thread, &self.thread.id, add).await?;
+        }
         Ok(())
     }
 

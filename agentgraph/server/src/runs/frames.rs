@@ -37,20 +37,18 @@ pub(super) fn views(modes: &[String]) -> Vec<View> {
     let has = |wanted: &[&str]| modes.iter().any(|mode| wanted.contains(&&**mode));
     let traces = has(&["tasks", "checkpoints", "debug"]);
     let messages = has(&["messages", "messages-tuple"]);
-    // Which nodes ran is always needed, to stop after one; tasks and checkpoints, for the trace.
-    let mut views = vec![View::Updates, View::Tasks, View::Checkpoints];
-    let wanted = [
-        (has(&["values"]) || traces || messages, View::Values),
-        (has(&["custom"]), View::Custom),
-        (messages, View::Messages),
-    ];
+    // Which nodes ran is always needed, to stop after one; the others, for the trace, which has the tokens of
+    // models' messages.
+    let mut views = vec![View::Updates, View::Tasks, View::Checkpoints, View::Edits, View::Messages];
+    let wanted = [(has(&["values"]) || traces || messages, View::Values), (has(&["custom"]), View::Custom)];
     views.extend(wanted.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, view)| view));
     views
 }
 
 /// The views that the log of a thread needs.
 pub(super) fn all_views() -> Vec<View> {
-    vec![View::Values, View::Updates, View::Messages, View::Custom, View::Tasks, View::Checkpoints]
+    let all = [View::Values, View::Updates, View::Messages, View::Custom, View::Tasks, View::Checkpoints];
+    all.into_iter().chain([View::Edits]).collect()
 }
 
 impl Frames {
@@ -115,7 +113,7 @@ impl Frames {
         }
     }
 
-    fn has_messages(&self) -> bool {
+    pub(super) fn has_messages(&self) -> bool {
         self.has("messages") || self.has("messages-tuple")
     }
 

@@ -110,6 +110,8 @@ impl Names {
             ("get", "/runs/{run}/join", json!(null)),
             ("get", "/ui/threads/{id}", json!(null)),
             ("get", "/ui/threads/{id}/trace/{run}", json!(null)),
+            ("get", "/ui/threads/{id}/branches", json!(null)),
+            ("get", "/ui/threads/{id}/report", json!(null)),
             ("post", "/threads/{id}/copy", json!({})),
             ("post", "/threads/{id}/runs/{run}/cancel", json!({})),
             ("delete", "/threads/{id}/runs/{run}", json!(null)),
@@ -125,7 +127,7 @@ impl Names {
 }
 
 /// Calls of the other routes that answer at once.
-const OTHERS: [(&str, &str, &str); 23] = [
+const OTHERS: [(&str, &str, &str); 24] = [
     ("get", "/ok", ""),
     ("get", "/info", ""),
     ("get", "/openapi.json", ""),
@@ -143,6 +145,7 @@ const OTHERS: [(&str, &str, &str); 23] = [
     ("post", "/store/namespaces", "{}"),
     ("delete", "/store/items", r#"{ "namespace": ["a"], "key": "b" }"#),
     ("get", "/ui/graphs", ""),
+    ("get", "/ui/prices", ""),
     ("get", "/ui/questions", ""),
     ("get", "/metrics", ""),
     ("get", "/ui/", ""),
@@ -197,6 +200,8 @@ async fn answers_have_the_shapes_of_the_document() {
         "get /threads/{id}/stream/events",
         "get /ui",
         "get /ui/graphs/{graph}",
+        "get /ui/graphs/{graph}/findings",
+        "get /ui/threads/{id}/drawing",
         "get /ui/{file}",
         "post /runs/cancel",
         "post /runs/stream",

@@ -34,6 +34,21 @@ async fn twenty_thousand_events_are_a_window() {
 }
 
 #[tokio::test]
+async fn long_markdown_is_shown_as_it_was_written() {
+    let server = Served::new().await;
+    let said = |text: String| json!({ "messages": [{ "type": "human", "content": text }] });
+    // The newest messages have Markdown first: the answer repeats what was said.
+    let thread = ran(&server, "chat", said("* item\n".repeat(300))).await;
+    let page = Page::of(server, &format!("#/threads/{thread}")).await;
+    page.has(".message.ai .markdown li", 299).await;
+    page.has(".message.human p.text", 1).await;
+    let long = ran(&page.server, "chat", said("* item\n".repeat(2000))).await;
+    page.shows(&format!("#/threads/{long}")).await;
+    page.has(".message p.text", 2).await;
+    assert!(page.elements().await < MOST, "{}", page.elements().await);
+}
+
+#[tokio::test]
 async fn a_state_of_five_megabytes_is_folded() {
     let server = Served::new().await;
     let thread = ran(&server, "steps", json!({ "text": "tea ".repeat(1_250_000) })).await;

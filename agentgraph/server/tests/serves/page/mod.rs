@@ -1,14 +1,22 @@
 //! The page in Chromium, against real servers with real runs.
 
+mod a_run_is_a_test_to_paste;
 mod axe_finds_nothing;
+mod branches_are_compared_and_replayed;
 mod checkpoints_are_inspected_and_forked;
+mod edits_joins_and_orders_are_shown;
+mod findings_are_read_from_files;
+mod graphs;
 mod hostile_content_never_runs;
 mod keys_restarts_and_deletions_are_told;
 mod large_threads_cost_the_page_no_more;
 mod questions_are_answered_by_forms;
 mod runs_are_seen_as_they_go;
 mod runs_begin_with_a_message_or_a_form;
+mod subgraphs_open_in_place;
+mod the_store_is_browsed;
 mod threads_are_found_and_removed;
+mod tokens_and_money_are_counted;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

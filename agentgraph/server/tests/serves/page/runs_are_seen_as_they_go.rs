@@ -29,7 +29,9 @@ async fn a_failed_node_and_its_error_come_first_and_the_run_goes_on() {
     let page = Page::of(server, &format!("#/threads/{thread}")).await;
     page.draws("first", "failed").await;
     let alert = "return document.querySelector('[role=alert]').innerText.replace(/\\s+/g, ' ')";
-    page.browser.until(&format!("{alert} === 'In first: ValueError boom! Run the failed node again'")).await;
+    page.browser
+        .until(&format!("{alert} === 'In first: ValueError boom! Run the failed node again As a test'"))
+        .await;
     page.has(".waterfall .bar.failed", 1).await;
     let update = json!({ "values": { "fails": "" } });
     page.server.post(&format!("/threads/{thread}/state"), &update).await;

@@ -21,8 +21,8 @@ async fn an_input_is_a_form_made_of_the_schema() {
 async fn a_run_pauses_before_a_node_and_goes_on() {
     let page = Page::open().await;
     page.shows("#/new?graph=steps").await;
-    page.has("[name=pauses]", 1).await;
-    page.browser.types("[name=pauses]", "second").await;
+    page.has("[name=pause-before]", 1).await;
+    page.browser.types("[name=pause-before]", "second").await;
     page.browser.clicks("Run").await;
     page.draws("second", "next").await;
     page.browser.clicks("Continue").await;

@@ -77,6 +77,38 @@ async fn runs_of_selected_threads_are_cancelled() {
 }
 
 #[tokio::test]
+async fn threads_are_found_by_the_beginning_of_their_ids() {
+    let server = Served::new().await;
+    for id in ["aaaa1111", "aaaa2222", "bbbb1111"] {
+        let body = json!({ "thread_id": format!("{id}-0000-7000-8000-000000000000") });
+        server.post("/threads", &body).await;
+    }
+    let page = Page::of(server, "#/threads?id=AAAA").await;
+    page.has(".threads tbody tr", 2).await;
+    page.says("1–2 of 2").await;
+    page.browser.until("return document.querySelector('.chips').innerText.startsWith('all 2')").await;
+    page.shows("#/threads?id=aaaa2").await;
+    page.has(".threads tbody tr", 1).await;
+    page.shows("#/threads?id=bbbb1111-0000-7000-8000-000000000000").await;
+    page.has(".threads tbody tr", 1).await;
+    page.shows("#/threads?id=cc").await;
+    page.says("No thread fits these filters.").await;
+}
+
+#[tokio::test]
+async fn selected_threads_go_on() {
+    let server = Served::new().await;
+    let thread = ran(&server, "steps", json!({ "text": "a", "fails": "ValueError" })).await;
+    server.post(&format!("/threads/{thread}/state"), &json!({ "values": { "fails": "" } })).await;
+    let page = Page::of(server, "").await;
+    page.has(".threads tbody tr", 1).await;
+    page.clicks_on(".threads tbody input").await;
+    page.browser.clicks("Continue").await;
+    page.says("Continued 1").await;
+    page.until_status(&thread, "idle").await;
+}
+
+#[tokio::test]
 async fn ten_thousand_threads_are_pages_of_fifty() {
     let records = MemoryRecords::default();
     for at in 0..10_000_i64 {
