@@ -26,7 +26,7 @@ pub(super) enum Place {
     Here(CompiledGraph<ConversationState>),
     /// In the workers of a Restate server.
     #[cfg(feature = "restate")]
-    Restate(Remote),
+    Restate(Box<Remote>),
 }
 
 /// The last state of a conversation.

@@ -31,7 +31,7 @@ impl UpgradeAgent {
     /// # Errors
     /// `E_AGENT_CONFIG` if the graph cannot be built, which is a mistake in this library.
     pub fn on_restate(client: &RestateClient) -> Result<Self, AgentError> {
-        let place = Place::Restate(Remote::new(client.graph(GRAPH)));
+        let place = Place::Restate(Box::new(Remote::new(client.graph(GRAPH))));
         Ok(UpgradeAgent { graph: builder::without_world()?, place, threads: Arc::default(), store: None })
     }
 }
