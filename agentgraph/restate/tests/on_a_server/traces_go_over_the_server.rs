@@ -65,7 +65,8 @@ fn path_to(spans: &Spans, name: &str) -> Option<Vec<String>> {
 #[tokio::test]
 async fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
     async fn far() -> NoteUpdate {
-        Note::update().text("far")
+        let inside = tracing::info_span!(target: "agentgraph", "inside");
+        async { Note::update().text("far") }.instrument(inside).await
     }
     let (spans, traces) = collector().await;
     // Each wait suspends the invocation: what comes after it is another attempt, of the same trace.
@@ -90,15 +91,17 @@ async fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
     assert_eq!(call.instrument(asks).await.unwrap().text, "far");
 
     let begun = std::time::Instant::now();
-    let path = loop {
+    let mut path = loop {
         let flushed = provider.clone();
         tokio::task::spawn_blocking(move || flushed.force_flush()).await.unwrap().unwrap();
-        match path_to(&spans, "attempt") {
+        match path_to(&spans, "inside") {
             Some(path) => break path,
             None => assert!(begun.elapsed() < Duration::from_secs(60), "{:#?}", spans.lock().unwrap()),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
+    // Spans that other tests open, too, may be off: the first thread that opens one decides for all.
+    path.retain(|name| name != "far" && name != "attempt");
     let expected = [
         "asks",
         "ingress traced/{key}/call",
@@ -109,8 +112,7 @@ async fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
         "invocation-start traced.tasks.b/run",
         "invocation-attempt traced.tasks.b/run",
         "traced.tasks.b/run",
-        "far",
-        "attempt",
+        "inside",
     ];
     assert_eq!(path, expected);
 }
