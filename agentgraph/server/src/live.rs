@@ -57,6 +57,8 @@ pub(crate) struct LiveRun {
     is_stored: watch::Sender<Option<bool>>,
     /// Whether a task follows the run on another replica. Then nothing else sends.
     is_followed: AtomicBool,
+    /// Whether this process has begun to drive it.
+    pub(crate) has_begun: AtomicBool,
     /// Wakes that task.
     pub(crate) news: Arc<Notify>,
     /// The log of its thread, while another replica has readers of it and this one none.
@@ -96,6 +98,7 @@ impl LiveRun {
             trace: Mutex::default(),
             is_stored: watch::Sender::new(None),
             is_followed: AtomicBool::new(false),
+            has_begun: AtomicBool::new(false),
             news: Arc::default(),
             kept_log: Mutex::default(),
         })
@@ -401,11 +404,13 @@ impl Live {
         line.active.iter().chain(&line.waiting).cloned().collect()
     }
 
-    /// How many runs are under way, and how many wait.
+    /// How many runs of this process are under way, and how many wait.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let lines = lock(&self.lines);
-        let running = lines.values().filter(|line| line.active.is_some()).count();
-        (running, lines.values().map(|line| line.waiting.len()).sum())
+        let is_open = |run: &&Arc<LiveRun>| !run.has_ended() && !run.is_followed.load(Ordering::Relaxed);
+        let runs = lock(&self.runs);
+        let (running, waiting): (Vec<_>, Vec<_>) =
+            runs.values().filter(is_open).partition(|run| run.has_begun.load(Ordering::Relaxed));
+        (running.len(), waiting.len())
     }
 
     pub(crate) fn active(&self, thread: &str) -> Option<Arc<LiveRun>> {

@@ -31,8 +31,8 @@ pub(crate) trait AnyGraph: Send + Sync {
     /// The graph itself, a `GraphCore`. Without its type, since nodes lie below graphs in the map of modules.
     fn core(&self) -> Arc<dyn Any + Send + Sync>;
 
-    /// The graph with its codec, an `Arc<Attached>` and a `Codec`, to read its records. Without their types, as
-    /// in [`core`](Self::core).
+    /// The graph with its codec, an `Arc<Attached>` and a `Codec`, to read its records. Without their types,
+    /// as in [`core`](Self::core).
     fn attached(&self) -> Box<dyn Any + Send>;
 
     /// Runs an attempt of a task in this graph, or in a graph further down its path. `parent` encodes updates

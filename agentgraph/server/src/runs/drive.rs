@@ -1,6 +1,7 @@
 //! Driving a run: from its record to its end, through one call of the graph or several.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use agentgraph::run::{Interrupt, InterruptKind, StopReason};
@@ -198,6 +199,7 @@ impl Drive<'_> {
 
     /// Notes that the run has begun, and on which checkpoint.
     async fn begin(&mut self, head: Option<&Moment>, is_new: bool) -> Result<(), Halt> {
+        self.live.has_begun.store(true, Ordering::Relaxed);
         if is_new {
             let waited = u64::try_from(ids::now() - self.run.created).unwrap_or(0);
             self.app.meters.run_began(self.graph_name(), Duration::from_micros(waited));
