@@ -1,6 +1,7 @@
 //! One trace from the client over the server to the nodes: all three send their spans to one collector.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ use crate::common::server::Server;
 struct Note {
     text: String,
 }
+
+/// Set in the process of [`one_trace_reaches_the_node`].
+const ALONE: &str = "AGENTGRAPH_TRACES_ALONE";
 
 /// The spans that were received, by their ids: trace, parent and name.
 type Spans = Arc<Mutex<BTreeMap<String, [String; 3]>>>;
@@ -61,11 +65,23 @@ fn path_to(spans: &Spans, name: &str) -> Option<Vec<String>> {
     Some(path)
 }
 
-// In one thread, so that the subscriber is that of this test alone.
+// A process of its own: whether a span is on is decided when it is first opened, and kept for the whole process.
+// Beside other tests, one of them may open it first, without a subscriber.
+#[test]
+fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
+    let name = "traces_go_over_the_server::one_trace_reaches_the_node";
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    let ended = alone.args(["--exact", name, "--include-ignored", "--nocapture"]).env(ALONE, "1").status();
+    assert!(ended.unwrap().success());
+}
+
 #[tokio::test]
-async fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
+async fn one_trace_reaches_the_node() {
     async fn far() -> NoteUpdate {
         Note::update().text("far")
+    }
+    if std::env::var_os(ALONE).is_none() {
+        return;
     }
     let (spans, traces) = collector().await;
     // Each wait suspends the invocation: what comes after it is another attempt, of the same trace.
@@ -77,8 +93,6 @@ async fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
     let ours = ours.with_filter(
         tracing_subscriber::filter::Targets::new().with_target("agentgraph", tracing::Level::INFO),
     );
-    // While there is one subscriber alone, a span that another test opens first is off for all threads.
-    let _another = tracing::Dispatch::new(tracing_subscriber::registry());
     let _ours = tracing::subscriber::set_default(tracing_subscriber::registry().with(ours));
 
     let graph = StateGraph::new().node("far", far.remote()).edge(START, "far").compile().unwrap();
@@ -93,7 +107,7 @@ async fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
     let path = loop {
         let flushed = provider.clone();
         tokio::task::spawn_blocking(move || flushed.force_flush()).await.unwrap().unwrap();
-        match path_to(&spans, "traced.tasks.b/run") {
+        match path_to(&spans, "attempt") {
             Some(path) => break path,
             None => assert!(begun.elapsed() < Duration::from_secs(60), "{:#?}", spans.lock().unwrap()),
         }
@@ -109,6 +123,8 @@ async fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
         "invocation-start traced.tasks.b/run",
         "invocation-attempt traced.tasks.b/run",
         "traced.tasks.b/run",
+        "far",
+        "attempt",
     ];
     assert_eq!(path, expected);
 }
