@@ -325,7 +325,7 @@ impl Server {
     /// input and of output. With it the page shows money beside tokens.
     ///
     /// ```
-    /// let server = agentgraph_server::Server::new().price("claude-sonnet-4-5", 3.0, 15.0);
+    /// let server = agentgraph_server::Server::new().price("model", 3.0, 15.0);
     /// ```
     pub fn price(mut self, model: impl Into<String>, input: f64, output: f64) -> Self {
         self.settings.prices.insert(model.into(), [input, output]);

@@ -13,6 +13,8 @@ use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+/// So long that no id of a task has its digits by chance.
+const PIN: u64 = 471_108_150_923;
 const NEEDLE: &str = "xyzzyNeedle";
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -22,7 +24,7 @@ struct Login {
     #[reduce(append)]
     tokens: Vec<String>,
     #[channel(secret, alias = "old_pin")]
-    pin: u16,
+    pin: u64,
     #[channel(untracked, secret)]
     session: String,
 }
@@ -33,7 +35,7 @@ struct Plain {
 }
 
 async fn log_in(login: Snapshot<Login>) -> LoginUpdate {
-    Login::update().user(format!("{} in", login.user)).tokens([NEEDLE]).pin(4711).session(NEEDLE)
+    Login::update().user(format!("{} in", login.user)).tokens([NEEDLE]).pin(PIN).session(NEEDLE)
 }
 
 async fn forget(ctx: Ctx) -> Result<LoginUpdate> {
@@ -96,7 +98,7 @@ async fn a_saver_in_memory_accepts_secret_channels() {
     let graph = login().try_checkpointer(MemorySaver::new()).unwrap();
     graph.invoke(Login::update().user("Ada")).thread("t").await.unwrap();
     let state = graph.state("t").await.unwrap().unwrap();
-    assert_eq!((&*state.values.tokens, state.values.pin), (&[NEEDLE.to_owned()][..], 4711));
+    assert_eq!((&*state.values.tokens, state.values.pin), (&[NEEDLE.to_owned()][..], PIN));
     let waiting = graph.waiting().await.unwrap();
     assert!(!format!("{waiting:?}").contains(NEEDLE));
 }
@@ -218,7 +220,7 @@ async fn streams_show_a_mask_for_secret_channels() {
     assert!(shown.contains(r#"{"pin":"[secret]","tokens":"[secret]","user":"Ada in"}"#), "{shown}");
     assert!(shown.contains("Values(Login { [secret] })"), "{shown}");
     assert!(shown.contains("output: Login { [secret] }"), "{shown}");
-    assert!(!shown.contains(NEEDLE) && !shown.contains("4711"), "{shown}");
+    assert!(!shown.contains(NEEDLE) && !shown.contains(&PIN.to_string()), "{shown}");
 }
 
 #[tokio::test]
@@ -234,13 +236,13 @@ async fn streams_of_subgraphs_show_a_mask_for_secret_channels() {
         shown.contains("ValuesInside") && shown.contains("UpdateInside") && shown.contains(MASK),
         "{shown}"
     );
-    assert!(!shown.contains(NEEDLE) && !shown.contains("4711"), "{shown}");
+    assert!(!shown.contains(NEEDLE) && !shown.contains(&PIN.to_string()), "{shown}");
 }
 
 #[test]
 fn an_update_shows_a_mask_for_added_and_replaced_values() {
     let graph = login();
-    let added = Login::update().tokens([NEEDLE]).pin(4711).user("Ada");
+    let added = Login::update().tokens([NEEDLE]).pin(PIN).user("Ada");
     let shown = json!({ "pin": "[secret]", "tokens": "[secret]", "user": "Ada" });
     assert_eq!(graph.update_json(&added).unwrap(), shown);
     let replaced = Login::update().overwrite_tokens(vec![NEEDLE.into()]);
