@@ -50,10 +50,6 @@ pub struct TaskCall {
     pub attempt: u32,
     /// Whether the node asks for another process: see [`IntoNode::remote`](crate::IntoNode::remote).
     pub remote: bool,
-    /// The [limit](crate::policy::Limit) of the node, for a host that keeps it over all of its processes: see
-    /// [`FarSide::has_place`](super::FarSide::has_place).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<TaskLimit>,
     /// SHA-256 of the state.
     state_hash: [u8; 32],
     /// The state it reads, as the operations of a full record.
@@ -61,6 +57,11 @@ pub struct TaskCall {
     /// [`TaskDetails`], as MessagePack: another format may change the type of a number in a question or in
     /// the arguments of an edit.
     details: Blob,
+    // The last field: in formats without names, one that is left out would move those behind it.
+    /// The [limit](crate::policy::Limit) of the node, for a host that keeps it over all of its processes: see
+    /// [`FarSide::has_place`](super::FarSide::has_place).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<TaskLimit>,
 }
 
 /// The limit of a node: its name, and how many attempts may run at once under that name.
