@@ -65,8 +65,8 @@ fn path_to(spans: &Spans, name: &str) -> Option<Vec<String>> {
     Some(path)
 }
 
-// A process of its own: whether a span is on is decided when it is first opened, and kept for the whole process.
-// Beside other tests, one of them may open it first, without a subscriber.
+// A process of its own: whether a span is on is decided when it is first opened, and kept for the whole
+// process. Beside other tests, one of them may open it first, without a subscriber.
 #[test]
 fn a_node_on_a_worker_is_in_the_trace_of_the_client() {
     let name = "traces_go_over_the_server::one_trace_reaches_the_node";
