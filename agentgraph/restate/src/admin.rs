@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use crate::http::{self, GatewayHeaders};
 
+/// What the server says, with 409, of an invocation that has ended.
+pub(crate) const ENDED: &str = "already completed";
+
 /// The admin API of a server.
 #[derive(Clone)]
 pub(crate) struct Admin {
@@ -58,7 +61,10 @@ impl Admin {
                     let text = if text.is_empty() { "null" } else { &text };
                     return serde_json::from_str(text).map_err(|error| format!("{error}: {text}"));
                 }
-                Ok((status, text)) => (format!("status {status}: {text}"), may_pass(status)),
+                Ok((status, text)) => {
+                    let may_pass = may_pass(status) && !text.contains(ENDED);
+                    (format!("status {status}: {text}"), may_pass)
+                }
                 Err(problem) => (problem, true),
             };
             if !may_pass || Instant::now() >= until {

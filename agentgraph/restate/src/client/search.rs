@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::admin::Admin;
+use crate::admin::{Admin, ENDED};
 use crate::worker::steps_of;
 
 /// The threads of a page, if the search does not say.
@@ -283,7 +283,11 @@ pub(super) async fn kill(
     let open: Vec<Open> = admin.rows(&sql, patience).await.map_err(failed)?;
     for Open { id } in &open {
         let path = format!("invocations/{id}/kill");
-        admin.send::<Value>(Method::PATCH, &path, None, patience).await.map_err(failed)?;
+        match admin.send::<Value>(Method::PATCH, &path, None, patience).await {
+            // The call may have ended by itself, as its steps were killed.
+            Err(problem) if !problem.contains(ENDED) => return Err(failed(problem)),
+            _ => {}
+        }
     }
     Ok(!open.is_empty())
 }

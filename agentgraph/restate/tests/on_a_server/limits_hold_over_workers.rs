@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Barrier, Semaphore};
 
-use crate::common::server::{self, Server};
+use crate::common::server::Server;
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Note {
@@ -76,7 +76,8 @@ async fn two_graphs_on_two_workers_share_the_places_of_a_limit() {
             }
         }
     };
-    let server = server::shared().await;
+    // Alone: of several workers, the one that was registered last keeps the places.
+    let server = &Server::start().await;
     // Each process has a limit of its own, so that no process has more than two.
     let _one = serve(server, "limited-1", &Limit::new("shared", 2), node.clone()).await;
     let _two = serve(server, "limited-2", &Limit::new("shared", 2), node).await;
@@ -106,7 +107,8 @@ async fn each_key_has_places_of_its_own() {
             Note::update().text("met")
         }
     };
-    let server = server::shared().await;
+    // Alone: of several workers, the one that was registered last keeps the places.
+    let server = &Server::start().await;
     let _worker = serve(server, "tenants", &Limit::new("by-tenant", 1), node.clone()).await;
     let graph = remote(server, "tenants");
     let calls = ["acme", "umbra"]
@@ -129,7 +131,8 @@ async fn a_task_that_is_killed_or_cancelled_gives_its_place_back() {
             }
         }
     };
-    let server = server::shared().await;
+    // Alone: of several workers, the one that was registered last keeps the places.
+    let server = &Server::start().await;
     let _worker = serve(server, "given-back", &Limit::new("given back", 1), node).await;
     let graph = remote(server, "given-back");
     let client = RestateClient::builder().admin(&server.admin).connect(&server.ingress).unwrap();
