@@ -16,6 +16,7 @@ use agentgraph::{CompiledGraph, Error, MemorySaver, SqliteSaver, Store};
 #[cfg(feature = "postgres")]
 use agentgraph_checkpoint::tables::store_beside;
 use axum::Router;
+use axum::serve::ListenerExt;
 use schemars::JsonSchema;
 use serde_json::Value;
 use tokio::net::{TcpListener, ToSocketAddrs};
@@ -466,6 +467,10 @@ impl Server {
             asked_to_end().await;
             server.drain().await;
         };
+        // Events are small, and each is to leave at once.
+        let listener = listener.tap_io(|connection| {
+            let _ = connection.set_nodelay(true);
+        });
         Ok(axum::serve(listener, routes).with_graceful_shutdown(drained).await?)
     }
 }

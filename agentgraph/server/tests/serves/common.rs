@@ -8,6 +8,7 @@ use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{Message, ScriptedModel, Usage};
 use agentgraph_server::{NamedError, RunConfig, RunningServer, Server};
+use axum::serve::ListenerExt;
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use schemars::JsonSchema;
@@ -186,6 +187,7 @@ impl Served {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = running.router();
+        let listener = listener.tap_io(|connection| connection.set_nodelay(true).unwrap());
         tokio::spawn(async move { axum::serve(listener, routes).await });
         Served { url, client: client(), running: Some(running) }
     }

@@ -1,19 +1,23 @@
 //! The second protocol on a WebSocket: commands, subscriptions, and events on one connection.
 
+use std::time::Duration;
+
+use agentgraph::prelude::*;
+use agentgraph_server::Server;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-use crate::common::{ALL_CHANNELS, Served};
+use crate::common::{ALL_CHANNELS, Served, Steps, StepsUpdate};
 
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
     async fn of(server: &Served, thread: &str) -> Self {
         let url = format!("{}/threads/{thread}/stream/events", server.url.replace("http", "ws"));
-        Socket(connect_async(url).await.unwrap().0)
+        Socket(connect_async_with_config(url, None, true).await.unwrap().0)
     }
 
     /// Sends a frame, and reads up to the answer.
@@ -81,6 +85,38 @@ async fn a_connection_carries_commands_and_the_events_of_its_subscriptions() {
     let methods: Vec<Value> =
         socket.until_end(events).await.iter().map(|event| event["method"].clone()).collect();
     assert_eq!(methods, ["lifecycle", "values", "values", "values", "lifecycle"]);
+}
+
+/// Often an event is in the log when a subscription begins, and not yet on its way to the connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn subscriptions_that_begin_beside_events_get_each_of_them_once() {
+    // Slow enough for the runtime to look at the connection meanwhile.
+    async fn pace() -> StepsUpdate {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Steps::update().text("went on")
+    }
+    let graph = StateGraph::new().node("pace", pace).edge(START, "pace").edge("pace", "pace");
+    let server = Served::of(Server::new().in_memory().graph("paced", graph.compile().unwrap())).await;
+    let thread = uuid::Uuid::now_v7().to_string();
+    let limit = json!({ "recursion_limit": 300 });
+    let params = json!({ "assistant_id": "paced", "input": {}, "config": limit });
+    server.command(&thread, "run.start", params).await;
+    let is_end = |event: &Value| event["params"]["data"]["event"] == "failed";
+    let mut socket = Socket::of(&server, &thread).await;
+    let (mut events, mut subscriptions) = (Vec::<Value>::new(), 0);
+    while !events.iter().any(is_end) {
+        let since = events.last().map_or(0, |last| last["seq"].as_u64().unwrap());
+        let params = json!({ "channels": ["tasks", "lifecycle"], "since": since });
+        let (missed, answer) = socket.command(1, "subscription.subscribe", params).await;
+        events.extend(missed);
+        let id = json!({ "subscription_id": answer["result"]["subscription_id"] });
+        events.extend(socket.command(2, "subscription.unsubscribe", id).await.0);
+        subscriptions += 1;
+    }
+    assert!(subscriptions > 2, "{subscriptions} subscriptions while the run went on");
+    let (all, _) =
+        socket.command(3, "subscription.subscribe", json!({ "channels": ["tasks", "lifecycle"] })).await;
+    assert_eq!(events, all);
 }
 
 #[tokio::test]
