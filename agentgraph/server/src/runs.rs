@@ -174,7 +174,7 @@ impl App {
         Ok(true)
     }
 
-    /// Asks for the stop of a run in records that servers share, whoever drives it. `false` if it has ended.
+    /// Stops a run that another replica may drive. `false` if it has ended.
     async fn stop_elsewhere(&self, run: &str, action: StopAction) -> Result<bool, RecordError> {
         let Some(shared) = self.records.shared() else { return Ok(true) };
         let is_open = shared.stop(run, action).await?;

@@ -4,9 +4,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use agentgraph::prelude::*;
 use agentgraph_restate::{FoundThread, RestateClient, RestateWorker, ThreadSearch, ThreadStatus};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Request, State as Shared};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use crate::common::server::Server;
+use crate::common::server::{Server, http};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Work {
@@ -102,6 +106,43 @@ async fn by_graph_status_name_and_time() {
     two.invoke(task("done")).thread("late").send().await.unwrap();
     let queued = until(search().status(ThreadStatus::Queued), |_| true).await;
     assert_eq!((&*queued.graph, &*queued.thread), ("two", "late"));
+}
+
+/// Passes requests on. A kill is sent until the server says that its invocation has ended, as if all answers
+/// before that one were lost.
+async fn losing_answers(to: &str) -> String {
+    async fn pass(Shared(to): Shared<String>, request: Request) -> (StatusCode, Bytes) {
+        let (parts, body) = request.into_parts();
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let begun = Instant::now();
+        loop {
+            let request = http().request(parts.method.clone(), format!("{to}{}", parts.uri));
+            let answer = request.headers(parts.headers.clone()).body(body.clone()).send().await.unwrap();
+            if !parts.uri.path().ends_with("/kill") || answer.status() == StatusCode::CONFLICT {
+                return (answer.status(), answer.bytes().await.unwrap());
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{answer:?}");
+        }
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let router = Router::new().fallback(pass).with_state(to.to_owned());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{addr}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_ended_when_it_is_killed_is_killed() {
+    let server = Server::start().await;
+    let graph = StateGraph::new().node("work", work).edge(START, "work").compile().unwrap();
+    let worker = RestateWorker::new().graph("hangs", graph).register(&server.admin);
+    let _worker = worker.start("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let admin = losing_answers(&server.admin).await;
+    let client = RestateClient::builder().admin(&admin).connect(&server.ingress).unwrap();
+    let hangs = client.graph::<Work>("hangs");
+    hangs.invoke(Work::update().task("hang")).thread("t").send().await.unwrap();
+    until(client.search().status(ThreadStatus::Running), |found| found.calls == 1).await;
+    assert!(client.kill("hangs", "t").await.unwrap());
 }
 
 #[tokio::test]

@@ -167,8 +167,8 @@ impl Drive<'_> {
         self.ended(end, before).await
     }
 
-    /// An end of the run, or an error where its end says nothing of it: whoever has the thread tries again,
-    /// from what is stored.
+    /// The end of the run. An error if a store failed under it and servers share the records: the run is then
+    /// driven again from what is stored.
     fn passing(&self, end: End) -> Result<End, Halt> {
         match (self.hold, end) {
             (Some(_), End::Failed(failed)) if failed.is_passing => {

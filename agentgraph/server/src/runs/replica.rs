@@ -139,7 +139,7 @@ impl App {
         self.live.tasks.spawn(async move {
             let left = tokio::select! {
                 left = app.drive_line_of(&thread, &hold, marks) => left,
-                // What is driven is dropped, which equals a kill.
+                // Dropping the run ends it as a kill would.
                 () = hold.lost.cancelled() => Left::Lost,
             };
             // A thread that was given back may have a new run already.

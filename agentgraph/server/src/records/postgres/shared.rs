@@ -223,7 +223,7 @@ impl SharedRecords for PostgresRecords {
                 let transaction = connection.begin().await?;
                 let teller = Teller { transaction: &transaction, channel: &channel, name: &name };
                 let admitted = admit(&teller, &admission).await?;
-                // Otherwise what was changed is undone.
+                // A transaction that is dropped is rolled back.
                 if !matches!(admitted, Admitted::Refused | Admitted::Stale) {
                     transaction.commit().await?;
                 }
