@@ -30,6 +30,37 @@ async fn a_finished_thread_keeps_no_pending_writes() {
     assert!(done.rows.keys().all(|key| !key.contains(".w")), "{:?}", done.rows.keys());
 }
 
+/// Calls a subgraph of two supersteps in each of 150 rounds, itself or inside a memory.
+fn calling(eager: bool, memory: bool) -> CompiledGraph<Work> {
+    let one = |work: Snapshot<Work>| std::future::ready(Work::update().count(work.count + 1));
+    let called = StateGraph::new().node("a", one).node("b", one).edge(START, "a").edge("a", "b");
+    let called = called.compile().unwrap();
+    let node = if memory {
+        let around = StateGraph::new().node("called", called).edge(START, "called").compile().unwrap();
+        around.memory(Memory::PerThread).into_node()
+    } else {
+        called.into_node()
+    };
+    let next = |work: &Work| if work.count % 300 > 0 { "call" } else { END };
+    let graph = StateGraph::new().node("call", node).edge(START, "call").branch("call", next, ["call", END]);
+    if eager { graph.eager().compile().unwrap() } else { graph.compile().unwrap() }
+}
+
+#[tokio::test]
+async fn the_rows_of_subgraph_calls_go_when_their_tasks_are_merged_or_their_run_is_over() {
+    let of_calls = |done: &Done| done.rows.keys().filter(|key| key.contains("_3a")).count();
+    for (eager, memory) in [(false, false), (false, true), (true, false)] {
+        let mut driver = Driver::new(calling(eager, memory), calling(eager, memory));
+        let mut left = Vec::new();
+        for _ in 0..3 {
+            let call = RunCall::invoke::<Work>(&(), &Work::update()).unwrap();
+            left.push(of_calls(&driver.call_once(call).await));
+        }
+        // An eager run may have others under way, so those of its calls go when the next one begins.
+        assert_eq!(left, if eager { [left[0]; 3] } else { [0; 3] }, "{eager} {memory}");
+    }
+}
+
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 struct Book {
     /// Large, and written seldom.

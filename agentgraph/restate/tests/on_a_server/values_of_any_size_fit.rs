@@ -178,13 +178,40 @@ async fn a_long_thread_has_few_rows() {
     let (_worker, graph) = serve(&server, "turns", graph).await;
     graph.invoke(Book::update()).thread("t").await.unwrap();
     graph.resume("yes").thread("t").await.unwrap().into_finished().unwrap();
-    let values = server.query("select key, value from state where service_name = 'turns.steps'").await;
-    assert!((1..200).contains(&values.len()), "{} rows", values.len());
+    let rows = rows_of(&server, "turns").await;
+    assert!(!rows.is_empty() && !rows.iter().any(|row| row.contains(".w")), "{rows:?}");
+}
+
+/// Those of subgraph calls whose tasks are merged, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_that_calls_subgraphs_has_few_rows() {
+    async fn turn() -> BookUpdate {
+        Book::update().read(1_u64)
+    }
+    let server = server::shared().await;
+    let inside = StateGraph::new().node("first", turn).node("second", turn).edge(START, "first");
+    let inside = inside.edge("first", "second").compile().unwrap();
+    let graph = StateGraph::new()
+        .node("chapter", inside)
+        .edge(START, "chapter")
+        .branch("chapter", |book: &Book| if book.read < 100 { "chapter" } else { END }, ["chapter", END])
+        .compile()
+        .unwrap();
+    let (_worker, graph) = serve(server, "chapters", graph).await;
+    let book = graph.invoke(Book::update()).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(book.read, 100);
+    let rows = rows_of(server, "chapters").await;
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.starts_with('.')), "{rows:?}");
+}
+
+/// The keys of the rows that the threads of a graph have. There are fewer than 200 values.
+async fn rows_of(server: &Server, graph: &str) -> Vec<String> {
+    let sql = format!("select key, value from state where service_name = '{graph}.steps'");
+    let values = server.query(&sql).await;
+    assert!((1..200).contains(&values.len()), "{} values", values.len());
     let heads: Vec<_> = values.iter().map(head_of).collect();
     let free = &heads.iter().max_by_key(|head| head.change).unwrap().free;
-    let rows = heads.iter().filter(|head| !free.contains(&head.slot)).map(|head| &head.row);
-    let rows: Vec<_> = rows.collect();
-    assert!(!rows.is_empty() && !rows.iter().any(|row| row.contains(".w")), "{rows:?}");
+    heads.iter().filter(|head| !free.contains(&head.slot)).map(|head| head.row.clone()).collect()
 }
 
 /// The head of a value of the object.

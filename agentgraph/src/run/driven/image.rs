@@ -12,10 +12,13 @@ use self::key::{RowKey, What};
 use super::commit::{Commit, Record};
 use super::need::StoreChange;
 use crate::error::{Code, Error};
+use crate::record::header::StoredActivation;
 use agentgraph_checkpoint::fold::Folded;
 use agentgraph_checkpoint::frame::open;
+use agentgraph_checkpoint::header::HeaderMap;
 use agentgraph_checkpoint::{
-    CheckpointId, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, StoreError, Tail, stale,
+    CheckpointId, ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind, Source, StoreError, Tail,
+    stale,
 };
 
 pub(super) use base::write_base;
@@ -104,6 +107,7 @@ impl Image {
         self.changed.records.push(Record::of_put(put));
         self.write(&put.own_writes());
         self.clear_obsolete(put);
+        self.clear_ended_calls(put);
         Ok(())
     }
 
@@ -151,6 +155,29 @@ impl Image {
                 self.clear(&key);
             }
         }
+    }
+
+    /// Removes the records of the subgraph calls whose tasks this row merges. Without subgraphs it costs one
+    /// look into the map.
+    fn clear_ended_calls(&mut self, put: &Put<'_>) {
+        let calls = self.calls_in(put.place.namespace);
+        if !calls.is_empty() && ends_all_tasks(put) {
+            calls.iter().for_each(|key| self.clear(key));
+        }
+    }
+
+    /// The rows of all subgraph calls in a namespace.
+    fn calls_in(&self, around: &str) -> Vec<RowKey> {
+        let mut calls = Vec::new();
+        let mut last = RowKey::last_of(around);
+        while let Some((key, _)) = self.rows.range(&last..).next() {
+            let Some(inside) = key.namespace.strip_prefix(around) else { break };
+            if (around.is_empty() || inside.starts_with('|')) && !is_memory(inside) {
+                calls.extend(self.of_namespace(&key.namespace).map(|(key, _)| key.clone()));
+            }
+            last = RowKey::last_of(&key.namespace);
+        }
+        calls
     }
 
     fn of_namespace<'a>(
@@ -243,6 +270,20 @@ impl Image {
             What::Write(..) => None,
         });
         rows.take(query.limit.unwrap_or(usize::MAX)).collect()
+    }
+}
+
+/// Whether the tasks before this row are merged, and none after it has begun: a superstep, or the input of a
+/// run. In an eager run others may be under way. A header that adds to the one before it is one of those.
+fn ends_all_tasks(put: &Put<'_>) -> bool {
+    let mut header = HeaderMap::default();
+    let read = open(put.kind, put.record).and_then(|view| header.apply(view.header));
+    let source = read.and_then(|()| header.get("source")).map(Option::unwrap_or_default);
+    let is_eager = |next: Vec<StoredActivation>| next.iter().any(|task| task.eager.is_some());
+    match source {
+        Ok(Source::Input) => true,
+        Ok(Source::Loop) => header.get("next").is_ok_and(|next| next.is_some_and(|next| !is_eager(next))),
+        _ => false,
     }
 }
 
