@@ -166,7 +166,7 @@ impl<H: Handlers> Service for Dispatcher<H> {
             let Some(work) = handlers.handle(ctx.handler_name(), &journal, &about, input) else {
                 return Err(Error::unknown_handler(ctx.service_name(), ctx.handler_name()));
             };
-            // All requests of a connection are polled by one task, which a panic would end.
+            // A panic would end the connection's stream without a word to the server.
             let answer = AssertUnwindSafe(work).catch_unwind().await;
             let answer = answer.unwrap_or_else(|_| Err("the handler panicked: report this mistake".into()));
             ctx.handle_handler_result(answer);

@@ -1,15 +1,14 @@
 //! Single tasks: the service `graph.tasks`, and the task that an invocation of the steps runs itself.
 
-use std::sync::Arc;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use agentgraph::host::TaskCall;
 use agentgraph::{Code, Error};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use restate_sdk::context::RunFuture;
 use restate_sdk::errors::{HandlerError, TerminalError};
-use tokio::task::AbortHandle;
-use tracing::Instrument;
 
 use super::attempt::Runs;
 use super::hosted::Hosted;
@@ -126,8 +125,10 @@ const STORED: Duration = Duration::from_millis(20);
 /// The wait before a task is tried again whose store failed, at first and at most.
 const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)];
 
-/// Runs a task in this process, in a task of its own: all invocations of a connection are polled by one,
-/// and a node may compute for long. Returns the payload of its end, for which there is so much room.
+/// Runs a task in this process. Returns the payload of its end, for which there is so much room.
+///
+/// The HTTP server gives each invocation a task of the runtime, so a node that computes for long stops no other
+/// invocation. Its beginning is sent when it first waits; a node that never does begins and ends in one frame.
 async fn run_here(
     TaskPlace { hosted, key, thread, .. }: TaskPlace<'_>,
     about: CallInfo,
@@ -143,16 +144,13 @@ async fn run_here(
             if deaths >= hosted.deaths {
                 far = far.given_up(lost(deaths));
             }
-            let graph = Arc::clone(&hosted.graph);
-            let work = async move { graph.run_task(call, far).await };
-            let work = tokio::spawn(work.in_current_span());
-            let _guard = AbortOnDrop(work.abort_handle());
-            let end = match work.await {
+            let end = match AssertUnwindSafe(hosted.graph.run_task(call, far)).catch_unwind().await {
                 Ok(Ok(reply)) => TaskEnd::Reply(reply),
                 // The store may be back for another attempt.
                 Ok(Err(error)) if error.code() == Code::Store => return Err(error.into()),
                 Ok(Err(error)) => TaskEnd::Failed(error.to_string()),
-                Err(error) => TaskEnd::Failed(format!("the task's process failed: {error}")),
+                // Panics of the node are its errors.
+                Err(_) => TaskEnd::Failed("a panic outside the node, such as in a serialiser".to_owned()),
             };
             if let Some(posts) = posts {
                 posts.flush().await;
@@ -178,15 +176,6 @@ fn lost(deaths: u32) -> String {
         "{deaths} workers were lost while they ran this node: see their logs, and whether they had memory enough; \
          `RestateWorker::deaths_per_node` says how many it may cost"
     )
-}
-
-/// Stops a task whose invocation was given up: it may run elsewhere by now.
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// The request of a task. Its thread stands before the payload, which opens only under the thread's name.
