@@ -355,8 +355,27 @@ impl std::fmt::Debug for UpgradeAgent {
 /// assert!(upgrade_agent::agent::mermaid().contains("confirmation_handler"));
 /// ```
 pub fn mermaid() -> String {
-    match builder::without_world() {
-        Ok(graph) => graph.mermaid(),
-        Err(problem) => problem.to_string(),
-    }
+    drawn(CompiledGraph::mermaid)
+}
+
+/// The graph drawn for a terminal, as [`mermaid`].
+///
+/// ```
+/// assert!(upgrade_agent::agent::text().contains("│ confirmation_handler │"));
+/// ```
+pub fn text() -> String {
+    drawn(CompiledGraph::text)
+}
+
+/// The graph drawn for a browser, as [`mermaid`].
+///
+/// ```
+/// assert!(upgrade_agent::agent::svg().starts_with("<svg"));
+/// ```
+pub fn svg() -> String {
+    drawn(CompiledGraph::svg)
+}
+
+fn drawn(draw: fn(&CompiledGraph<ConversationState>) -> String) -> String {
+    builder::without_world().map_or_else(|problem| problem.to_string(), |graph| draw(&graph))
 }

@@ -32,6 +32,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
+use upgrade_agent::agent;
 
 use crate::config::{Config, Flags, truth};
 use failure::Failure;
@@ -72,8 +73,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the agent's graph as a Mermaid flowchart
-    Graph,
+    /// Print a drawing of the agent's graph
+    Graph {
+        /// The form of the drawing
+        #[arg(long, value_enum, default_value_t)]
+        form: DrawingForm,
+    },
     /// Serve the agent to web clients and browsers, on loopback
     Serve(serve::Options),
     /// Run the embedded UpGrade server alone, on loopback
@@ -150,9 +155,25 @@ fn command() -> clap::Command {
     })
 }
 
+/// The forms of the graph's drawing.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum DrawingForm {
+    /// For a terminal
+    #[default]
+    Text,
+    /// For a browser
+    Svg,
+    /// A flowchart for Mermaid
+    Mermaid,
+}
+
 async fn run(cli: Cli, screen: Screen) -> Result<ExitCode, Failure> {
     match cli.command {
-        Some(Command::Graph) => screen.line(&upgrade_agent::agent::mermaid()),
+        Some(Command::Graph { form }) => screen.line(&match form {
+            DrawingForm::Text => agent::text(),
+            DrawingForm::Svg => agent::svg(),
+            DrawingForm::Mermaid => agent::mermaid(),
+        }),
         Some(Command::Serve(options)) => serve::run(&config(&cli.flags)?, options, screen).await?,
         Some(Command::Simulator(options)) => simulator::run(options, screen).await?,
         Some(Command::Worker(options)) => restate::work(&config(&cli.flags)?, options, screen).await?,

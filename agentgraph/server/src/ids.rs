@@ -124,9 +124,14 @@ pub(crate) fn time(micros: i64) -> String {
     }
 }
 
+/// A time on the wire, in microseconds since 1970.
+pub(crate) fn micros(time: &str) -> Option<i64> {
+    Some(time.parse::<Timestamp>().ok()?.as_microsecond())
+}
+
 /// A time on the wire, in milliseconds since 1970.
 pub(crate) fn millis(time: &str) -> Option<i64> {
-    Some(time.parse::<Timestamp>().ok()?.as_millisecond())
+    Some(micros(time)?.div_euclid(1000))
 }
 
 pub(crate) fn system_time(at: SystemTime) -> String {

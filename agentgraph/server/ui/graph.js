@@ -132,7 +132,7 @@ export class Drawing {
 }
 
 /** The state of each node at the checkpoint that is shown, by its path. */
-export function statuses({ trace, history, shown, newest, query, report }) {
+export function statuses({ trace, isEager, history, shown, newest, query, report }) {
   const nodes = new Map();
   const edges = new Set();
   const counts = new Map();
@@ -143,7 +143,6 @@ export function statuses({ trace, history, shown, newest, query, report }) {
     // Of a checkpoint in the past, only what led to it.
     const until = isHead ? Infinity : trace.timeOf(at) ?? Infinity;
     const levels = new Map();
-    const { isEager } = trace;
     for (const task of trace.tasks) {
       if (task.start > until || !isHead && !(task.end <= until)) continue;
       const path = pathOf(task);

@@ -59,7 +59,7 @@ class Run {
     this.query = query;
     const moved = (name) => before.get(name) !== query.get(name);
     if (moved("run")) this.follow();
-    if (moved("before") || moved("at")) this.refresh();
+    if (moved("run") || moved("before") || moved("at")) this.refresh();
     else this.draw();
   }
 
@@ -164,17 +164,27 @@ class Run {
     const before = this.query.get("before");
     const history = `threads/${this.id}/history?limit=${PAGE + 1}&select=${FIELDS}${before ? `&before=${before}` : ""}`;
     const at = this.query.get("at");
-    const [list, shown, report] = await Promise.all([
+    const [list, shown, report, order] = await Promise.all([
       get(history, signal),
       at ? this.stateAt(at) : get(`threads/${this.id}/state`, signal),
       // Of a thread whose graph has changed there is none.
       this.graph && get(`ui/threads/${this.id}/report${at ? `?at=${at}` : ""}`, signal).catch(() => null),
+      this.readOrder(signal),
     ]);
     this.history = list.slice(0, PAGE);
     this.hasOlder = list.length > PAGE;
-    [this.shown, this.shownAt, this.report] = [shown, at, report];
+    [this.shown, this.shownAt, this.report, this.order] = [shown, at, report, order];
     if (!before) this.newest = list[0] ?? null;
     this.draw();
+  }
+
+  /** The order in which an eager run merged its tasks, from what is stored. */
+  async readOrder(signal) {
+    const { graph, run } = this;
+    this.isEager = Boolean(graph && run && (await graphNamed(graph))?.is_eager);
+    if (!this.isEager) return null;
+    const order = await get(`ui/threads/${this.id}/order/${run.run_id}`, signal).catch(() => null);
+    return order && { run, ...order };
   }
 
   /** The state at a checkpoint. The last few are kept. */

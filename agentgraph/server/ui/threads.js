@@ -11,6 +11,16 @@ const STATUSES = ["idle", "busy", "interrupted", "error"];
 const FIELDS = ["thread_id", "created_at", "updated_at", "metadata", "status", "error", "tokens"];
 const SORTS = [["updated_at", "Last change"], ["created_at", "Creation"], ["status", "Status"], ["thread_id", "Id"]];
 
+/** Fields of the address for a page that is found by its number. */
+const FIRST = { page: "", after: "", before: "" };
+/** The place of a row in the order of the list, for the address. */
+const placeOf = (row, order) => row ? `${row[order]} ${row.thread_id}` : "";
+/** The place in an address, as a search takes it. */
+function placed(text, order) {
+  const at = text.lastIndexOf(" ");
+  return { [order]: text.slice(0, at), thread_id: text.slice(at + 1) };
+}
+
 /** The filters of an address as the body of a search. Throws if the metadata cannot be read. */
 export function filters(query) {
   const body = {};
@@ -101,7 +111,7 @@ class Threads {
     const fields = Object.fromEntries(new FormData(this.form));
     if (fields.sort === SORTS[0][0]) fields.sort = "";
     this.selected.clear();
-    change({ ...fields, page: "" }, true);
+    change({ ...fields, ...FIRST }, true);
   }
 
   async load() {
@@ -112,14 +122,16 @@ class Threads {
     try { body = filters(this.query); } catch (error) { this.problem.textContent = error.message; return; }
     const status = this.query.get("status");
     const order = this.query.get("sort") || "updated_at";
-    const request = { ...body, select: FIELDS, limit: PAGE, offset: (page - 1) * PAGE, sort_by: order };
+    const beside = ["after", "before"].find((name) => this.query.get(name) && !body.id_prefix);
+    const request = { ...body, select: FIELDS, limit: PAGE, offset: beside ? 0 : (page - 1) * PAGE, sort_by: order };
+    if (beside) request[beside] = placed(this.query.get(beside), order);
     if (["status", "thread_id"].includes(order)) request.sort_order = "asc";
     if (status) request.status = status;
     try {
       const count = (status) => post("threads/count", status ? { ...body, status } : body, signal);
       const [found, ...counts] = await Promise.all([search("POST", "threads/search", request, signal), count(), ...STATUSES.map(count)]);
       this.problem.textContent = "";
-      this.show(found, counts, page, status);
+      this.show(found, counts, page, status, order);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.problem.textContent = error.status ? error.message : "";
@@ -127,14 +139,14 @@ class Threads {
     }
   }
 
-  show({ items, total }, counts, page, status) {
+  show({ items, total }, counts, page, status, order) {
     const kept = Object.fromEntries(this.query);
     keepFocus(this.counts, () => put(this.counts, [null, ...STATUSES].map((one, at) =>
-      h("a", { href: link("threads", null, { ...kept, status: one, page: "" }), "data-key": one ?? "all", "aria-current": one === status ? "true" : null },
+      h("a", { href: link("threads", null, { ...kept, ...FIRST, status: one }), "data-key": one ?? "all", "aria-current": one === status ? "true" : null },
         one ?? "all", " ", h("span", { class: "count" }, number(counts[at]))))));
     this.rows = items;
     this.total = total;
-    this.showPager(page, total);
+    this.showPager(page, total, order);
     // Rows are replaced when they change, or their ages do.
     const seen = JSON.stringify([items, this.selected.size, this.query.toString(), Math.floor(Date.now() / 30_000)]);
     if (seen === this.seen) return;
@@ -167,15 +179,17 @@ class Threads {
       h("td", { "data-name": "Created" }, when(thread.created_at)));
   }
 
-  showPager(page, total) {
+  showPager(page, total, order) {
     const last = Math.max(1, Math.ceil(total / PAGE));
     const first = (page - 1) * PAGE;
-    const to = (page) => () => change({ page: page === 1 ? "" : String(page) }, true);
+    // The next page begins after what is shown, whatever has moved meanwhile.
+    const to = (page, beside) => () => change({ ...FIRST, ...(page > 1 && { page, ...beside }) }, true);
+    const rows = this.rows;
     keepFocus(this.pager, () => put(this.pager,
       h("span", {}, total ? `${number(first + 1)}–${number(Math.min(first + PAGE, total))} of ${number(total)}` : ""),
       button("First", to(1), { disabled: page <= 1, "data-key": "first" }),
-      button("Previous", to(page - 1), { disabled: page <= 1, "data-key": "previous" }),
-      button("Next", to(page + 1), { disabled: page >= last, "data-key": "next" }),
+      button("Previous", to(page - 1, { before: placeOf(rows[0], order) }), { disabled: page <= 1, "data-key": "previous" }),
+      button("Next", to(page + 1, { after: placeOf(rows.at(-1), order) }), { disabled: page >= last, "data-key": "next" }),
       button("Last", to(last), { disabled: page >= last, "data-key": "last" })));
   }
 
@@ -206,12 +220,14 @@ class Threads {
 
   /** The ids of all threads of the search, by pages. */
   async selectAll() {
-    const body = { ...filters(this.query), select: ["thread_id"], limit: 1000 };
+    const body = { ...filters(this.query), select: ["thread_id"], limit: 1000, sort_by: "thread_id", sort_order: "asc" };
     if (this.query.get("status")) body.status = this.query.get("status");
-    for (let offset = 0; offset < this.total; offset += 1000) {
-      const { items } = await search("POST", "threads/search", { ...body, offset });
+    let items;
+    do {
+      ({ items } = await search("POST", "threads/search", body));
       for (const { thread_id: id } of items) this.selected.add(id);
-    }
+      body.after = items.at(-1);
+    } while (items.length === body.limit && !body.id_prefix);
     this.load();
   }
 

@@ -13,18 +13,12 @@ export class Trace {
   }
 
   reset() {
-    Object.assign(this, { tasks: [], byId: new Map(), times: new Map(), open: [], edits: [], diverged: [], order: [], ends: new Map(), next: 0, dropped: 0, ended: false });
+    Object.assign(this, { tasks: [], byId: new Map(), times: new Map(), open: [], edits: [], ends: new Map(), next: 0, dropped: 0, ended: false });
   }
 
   /** Whether a task is under way. */
   get isOpen() {
     return !this.ended && this.tasks.some((task) => task.end === null);
-  }
-
-  /** Whether a task began before one of an earlier step had ended: only eager graphs do that. */
-  get isEager() {
-    const own = this.tasks.filter((task) => !task.ns);
-    return own.some((task, at) => at > 0 && task.step !== own[at - 1].step && (own[at - 1].end === null || task.start < own[at - 1].end));
   }
 
   timeOf(checkpoint) {
@@ -47,11 +41,6 @@ export class Trace {
       this.open = [];
       return;
     }
-    if (mark.type === "replay_diverged") {
-      // It comes after the end that was not due.
-      this.diverged.push({ after: Math.max(0, this.order.length - 1), expected: mark.expected });
-      return;
-    }
     if (["edited", "edit_rejected", "edit_dropped"].includes(mark.type)) this.edits.push(mark);
     if (!mark.task) return;
     const task = this.taskOf(mark);
@@ -62,7 +51,7 @@ export class Trace {
     } else if (mark.type === "attempt_started") {
       task.attempts.push({ start: mark.at, end: null });
     } else if (mark.type === "durable_step") {
-      task.notes.push(`durable step ${mark.durable_step?.name ?? ""}: ${mark.status}`);
+      if (mark.status !== "started") task.notes.push(`durable step ${mark.durable_step?.name ?? ""}: ${mark.status}`);
     } else if (mark.type === "answer_voided") {
       task.notes.push(`answer void: ${mark.question?.reason ?? "another question"}`);
     } else if (mark.rejection) {
@@ -72,7 +61,6 @@ export class Trace {
       addTo(task.tokens, { [mark.model]: [input, output] });
     } else if (mark.type === "task_ended") {
       this.ends.set(mark.namespace, mark.node);
-      if (!mark.namespace) this.order.push(mark.node);
       task.end = attempt.end = mark.at;
       task.status = mark.status;
       task.error = attempt.error = mark.error ?? attempt.error ?? null;
@@ -180,8 +168,8 @@ export class Timeline {
         h("span", { class: "name" }, row.ns && h("span", { class: "ns" }, around(row.ns)), row.node),
         svg("svg", { viewBox: "0 0 1000 16", preserveAspectRatio: "none", "aria-hidden": "true" }, bars),
         h("span", { class: "took" }, duration(end - row.start)),
-        (status !== "done" || tries || error || cost) && h("span", { class: `about ${status === "failed" || error ? "bad" : ""}` },
-          [status !== "done" && status, tries, cost, error && error.slice(0, 120)].filter(Boolean).join(" · "))));
+        (status !== "done" || tries || error || cost || row.notes.length > 0) && h("span", { class: `about ${status === "failed" || error ? "bad" : ""}` },
+          [status !== "done" && status, tries, cost, ...row.notes.slice(-4), error && error.slice(0, 120)].filter(Boolean).join(" · "))));
   }
 
   drawPager(rows, first, begin, end) {

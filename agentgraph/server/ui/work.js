@@ -9,17 +9,16 @@ export class Work {
     this.element = h("section", { class: "card work", "aria-label": "Open work", hidden: true });
   }
 
-  draw({ thread, report, run, trace }) {
+  draw({ thread, report, run, order, trace: { edits } }) {
     const active = thread.runs.find((one) => one.status === "running");
     const stuck = run?.stuck ?? [];
-    const { edits, diverged, order, isEager } = trace;
-    const shown = JSON.stringify([active?.run_id, report, stuck, edits.length, order.length, diverged.length]);
+    const shown = JSON.stringify([active?.since, report, stuck, edits.length, order]);
     if (shown === this.shown) return;
     this.shown = shown;
     const parts = [
       holder(report?.holder, active), ...joins(report?.joins ?? [], false), ...joins(stuck, true),
       report?.deferred?.length > 0 && part("Deferred", h("p", {}, nodes(report.deferred), " wait until nothing else can run.")),
-      editList(report, edits), (isEager || diverged.length > 0) && orderList(order, diverged),
+      editList(report, edits), order?.run.run_id === run?.run_id && order?.merged.length > 0 && orderList(order),
     ].filter(Boolean);
     this.element.hidden = parts.length === 0;
     put(this.element, h("h2", {}, "Open work and edits"), parts);
@@ -33,7 +32,7 @@ function holder(lease, run) {
   if (!lease) return null;
   const { is_here: isHere, is_cancelled: isCancelled, until } = lease;
   return part("Held", h("p", {}, isHere ? "A run of this server has the thread" : "A run of another process has the thread",
-    isHere && run && [" since ", clock(run.updated_at), ", ", when(run.updated_at)],
+    run?.since && [" since ", clock(run.since), ", ", when(run.since)],
     !isHere && [", until ", clock(until), " unless it shows activity"], isCancelled && "; it was asked to stop", "."));
 }
 
@@ -72,11 +71,12 @@ function editText(edit) {
 }
 
 /** The order in which tasks ended, which the store keeps and a replay follows. */
-function orderList(order, diverged) {
-  const first = Math.max(0, order.length - MOST);
-  const left = (at) => diverged.filter(({ after }) => after === at).map(({ expected }) => h("li", { class: "diverged" },
+function orderList({ merged, is_whole: isWhole, diverged }) {
+  const first = Math.max(0, merged.length - MOST);
+  // A replay leaves the order with the end after this step.
+  const left = (from, to) => (diverged ?? []).filter(({ step }) => step >= from && step < to).map(({ expected }) => h("li", { class: "diverged" },
     "the replay left the order here: ", expected ? h("code", {}, expected) : "a join", " was due"));
-  const row = (name, index) => [left(first + index), h("li", {}, `${first + index + 1} `, h("code", {}, name))];
-  return part("Recorded order of ends", first > 0 && h("p", {}, `the last ${MOST} of ${order.length}`),
-    h("ol", { class: "order" }, order.slice(first).map(row), left(order.length)));
+  const row = ({ node, step }, at) => [left(merged[first + at - 1]?.step ?? 0, step), h("li", {}, isWhole && `${first + at + 1} `, h("code", {}, node))];
+  return part("Recorded order of ends", (first > 0 || !isWhole) && h("p", {}, `the last ${Math.min(MOST, merged.length)}${isWhole ? ` of ${merged.length}` : ""}`),
+    h("ol", { class: "order" }, merged.slice(first).map(row), left(merged.at(-1).step, Infinity)));
 }

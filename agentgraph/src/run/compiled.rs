@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::context::host::Host;
 use crate::engine::host::HostRunner;
 use crate::error::Error;
-use crate::graph::{CompileError, StateGraph, Warning};
+use crate::graph::{CompileError, Discipline, StateGraph, Warning};
 use crate::record::codec::Codec;
 use crate::record::json;
 use crate::run::attached::Attached;
@@ -323,6 +323,23 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     pub fn topology(&self) -> crate::graph::GraphTopology {
         crate::graph::shown::of_compiled(&self.any.core)
+    }
+
+    /// Whether the graph was built by [`eager`](crate::StateGraph::eager).
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Text {}
+    /// # async fn check() {}
+    /// # fn main() -> Result<()> {
+    /// let graph = StateGraph::<Text>::new().node("check", check).edge(START, "check").eager().compile()?;
+    /// assert!(graph.is_eager());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_eager(&self) -> bool {
+        self.any.core.rules.discipline == Discipline::Eager
     }
 
     /// Returns the graph as a Mermaid flowchart: edges solid, routes dotted, commands without declared

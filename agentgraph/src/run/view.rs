@@ -44,6 +44,28 @@ pub struct Checkpoint<S> {
     pub created: SystemTime,
     /// The state.
     pub values: S,
+    /// In an eager graph: the nodes whose tasks this checkpoint merged, in that order. One, unless several
+    /// commits were deferred or none of its tasks ended. A replay follows this order.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Mail {}
+    /// # async fn pass() {}
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::<Mail>::new().node("read", pass).node("reply", pass);
+    /// let graph = graph.edge(START, "read").edge("read", "reply").eager().compile()?;
+    /// let graph = graph.checkpointer(MemorySaver::new());
+    /// graph.invoke(Mail::update()).thread("t-1").await?;
+    ///
+    /// let history = graph.history("t-1").await?;
+    /// let merged: Vec<_> = history.into_iter().rev().flat_map(|checkpoint| checkpoint.merged).collect();
+    /// assert_eq!(merged, ["read", "reply"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub merged: Vec<String>,
     /// The nodes that run next, in task order. A node appears once for each of its dispatches. Empty for a
     /// [finished](Checkpoint::finished) run, and if all that is left to do is the commit of finished tasks.
     pub next: Vec<String>,
@@ -120,7 +142,7 @@ impl Checkpoint<AnyState> {
     pub(super) fn with_values<S>(self, form: impl FnOnce(AnyState) -> S) -> Checkpoint<S> {
         let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } = self;
         let Checkpoint { interrupts, failures, steps, children, abandoned, edits, .. } = self;
-        let Checkpoint { skips, memories, unknown_fields, .. } = self;
+        let Checkpoint { merged, skips, memories, unknown_fields, .. } = self;
         let values = form(values);
         Checkpoint {
             #[cfg(feature = "draw")]
@@ -131,6 +153,7 @@ impl Checkpoint<AnyState> {
             source,
             created,
             values,
+            merged,
             next,
             finished,
             deferred,
@@ -151,10 +174,11 @@ impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { id, parent, run, source, created, values, next, deferred, .. } = self;
         let Checkpoint { finished, interrupts, failures, steps, children, abandoned, .. } = self;
-        let Checkpoint { edits, skips, memories, unknown_fields, .. } = self;
+        let Checkpoint { merged, edits, skips, memories, unknown_fields, .. } = self;
         let mut parts = out.debug_struct("Checkpoint");
         parts.field("id", id).field("parent", parent).field("run", run).field("source", source);
-        parts.field("created", created).field("values", &ShownState(values)).field("next", next);
+        parts.field("created", created).field("values", &ShownState(values));
+        parts.field("merged", merged).field("next", next);
         parts.field("finished", finished).field("deferred", deferred);
         parts.field("interrupts", interrupts).field("failures", failures);
         parts.field("steps", steps).field("children", children);
@@ -258,6 +282,7 @@ fn checkpoint(
         source: header.source,
         created: header.time(),
         values,
+        merged: header.eager.log.iter().filter_map(|merge| Some(merge.ended.as_ref()?.2.clone())).collect(),
         next: header.next.iter().map(|activation| activation.node.clone()).collect(),
         finished: header.next.is_empty(),
         deferred: header.deferred.clone(),

@@ -61,8 +61,12 @@ fn without_json_only_the_reply_is_printed() {
 #[test]
 fn the_graph_is_drawn_without_a_server_a_model_or_a_folder() {
     let folder = Folder::new();
-    let out = run(&folder, &["graph"], "").good().out();
-    assert!(out.contains("flowchart") && out.contains("tool_executor") && out.contains("START"), "{out}");
+    for (form, begin) in [("text", " "), ("svg", "<svg"), ("mermaid", "flowchart")] {
+        let out = run(&folder, &["graph", "--form", form], "").good().out();
+        assert!(out.starts_with(begin) && out.contains("tool_executor") && out.contains("START"), "{out}");
+    }
+    let text = run(&folder, &["graph"], "").good().out();
+    assert!(text.contains("┌") && text.contains("│ tool_executor │"), "{text}");
     assert!(!folder.file("data").exists());
 }
 

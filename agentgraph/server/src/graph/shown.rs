@@ -6,8 +6,8 @@ use agentgraph::graph::Drawing;
 use agentgraph::run::{Branch, OpenReason};
 use agentgraph::state::StoredState;
 use agentgraph::{CheckpointId, CompiledGraph, Error};
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryStreamExt};
 use serde_json::{Value, json};
 
 use super::TypedGraph;
@@ -21,6 +21,9 @@ pub(crate) enum Opened {
     /// Those with these paths.
     Paths(Vec<String>),
 }
+
+/// How many merges of an eager run are read: each reads a state.
+const MOST_MERGED: usize = 100;
 
 /// A drawing with more nodes has its subgraphs as single nodes.
 const MOST_NODES: usize = 300;
@@ -47,6 +50,8 @@ pub(crate) trait ShownGraph {
 
     fn mermaid(&self) -> String;
 
+    fn is_eager(&self) -> bool;
+
     /// The drawing of a run's graph with its temporary edits, at a checkpoint or the newest one.
     fn svg_at(
         &self,
@@ -56,6 +61,15 @@ pub(crate) trait ShownGraph {
     ) -> BoxFuture<'_, Result<Option<String>, Error>>;
 
     fn branches(&self, thread: &str) -> BoxFuture<'_, Result<Vec<Branch>, Error>>;
+
+    /// The nodes whose tasks the last commits of an eager run merged, with their steps, in that order, and
+    /// whether these are all. The run is that of the checkpoint `last` or the newest one, from `began` on.
+    fn order(
+        &self,
+        thread: &str,
+        began: Option<CheckpointId>,
+        last: Option<CheckpointId>,
+    ) -> BoxFuture<'_, Result<(Vec<(String, u64)>, bool), Error>>;
 
     /// The joins of a thread that wait, the run that has it, and the temporary edits at a checkpoint or the
     /// newest one.
@@ -69,6 +83,10 @@ impl<S: StoredState> ShownGraph for TypedGraph<S> {
 
     fn mermaid(&self) -> String {
         self.graph.mermaid_with_subgraphs()
+    }
+
+    fn is_eager(&self) -> bool {
+        self.graph.is_eager()
     }
 
     fn svg_at(
@@ -91,6 +109,36 @@ impl<S: StoredState> ShownGraph for TypedGraph<S> {
     fn branches(&self, thread: &str) -> BoxFuture<'_, Result<Vec<Branch>, Error>> {
         let thread = thread.to_owned();
         async move { self.graph.branches(thread).await }.boxed()
+    }
+
+    fn order(
+        &self,
+        thread: &str,
+        began: Option<CheckpointId>,
+        last: Option<CheckpointId>,
+    ) -> BoxFuture<'_, Result<(Vec<(String, u64)>, bool), Error>> {
+        let thread = thread.to_owned();
+        async move {
+            let found = match last {
+                None => self.graph.state(&thread).await?,
+                Some(id) => self.graph.state_at(&thread, id).await?,
+            };
+            let Some(last) = found else { return Ok((Vec::new(), true)) };
+            let (run, end) = (last.run, last.id);
+            let mut history = self.graph.history(&thread).before(end).stream();
+            let (mut merged, mut next) = (Vec::new(), Some(last));
+            while let Some(one) = next.take_if(|one| one.run == run && Some(one.id) != began) {
+                merged.extend(one.merged.into_iter().rev().map(|node| (node, one.id.step)));
+                if merged.len() >= MOST_MERGED {
+                    break;
+                }
+                next = history.try_next().await?;
+            }
+            let is_whole = merged.len() < MOST_MERGED;
+            merged.reverse();
+            Ok((merged, is_whole))
+        }
+        .boxed()
     }
 
     fn report(&self, thread: &str, at: Option<CheckpointId>) -> BoxFuture<'_, Result<Option<Value>, Error>> {

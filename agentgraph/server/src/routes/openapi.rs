@@ -134,6 +134,7 @@ const OPERATIONS: &[Operation] = &[
     ),
     ("get", "/ui/threads/{id}", "A thread, for the page", "limit offset", None, Gives(of::<Object>)),
     ("get", "/ui/threads/{id}/trace/{run}", "A trace, for the page", "after", None, Gives(of::<Object>)),
+    ("get", "/ui/threads/{id}/order/{run}", "The order of a run", "", None, Gives(of::<Object>)),
     ("get", "/ui/threads/{id}/drawing", "The graph of a run", "at open", None, Text("image/svg+xml")),
     ("get", "/ui/threads/{id}/branches", "Branches", "offset", None, Gives(of::<Vec<Object>>)),
     ("get", "/ui/threads/{id}/report", "Open work and edits", "at", None, Gives(of::<Object>)),

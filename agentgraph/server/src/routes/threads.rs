@@ -66,6 +66,41 @@ async fn with_values(app: &App, query: &Query, values: &Map<String, Value>) -> R
     Ok(found)
 }
 
+/// A place in the order of threads.
+fn place(id: String) -> Record {
+    let (parent, status) = (String::new(), String::new());
+    Record { kind: Kind::Thread, id, parent, status, created: 0, updated: 0, version: 0, data: Value::Null }
+}
+
+/// The place of a thread as its caller has seen it. It may be elsewhere by now.
+fn place_of(body: &Value, name: &str) -> Result<Option<Record>, ApiError> {
+    if body[name].is_null() {
+        return Ok(None);
+    }
+    let seen = Value::Object(optional_object(body, name)?);
+    let time =
+        |name| Ok::<_, ApiError>(text(&seen, name)?.and_then(|time| ids::micros(&time)).unwrap_or_default());
+    Ok(Some(Record {
+        status: text(&seen, "status")?.unwrap_or_default(),
+        created: time("created_at")?,
+        updated: time("updated_at")?,
+        ..place(text(&seen, "thread_id")?.unwrap_or_default())
+    }))
+}
+
+/// A page of a list, also the one that begins after a thread or ends before one: it stays the same while
+/// threads in front of it come, go and move.
+async fn page_beside(app: &App, query: Query, body: &Value) -> Result<Vec<Record>, ApiError> {
+    let (after, before) = (place_of(body, "after")?, place_of(body, "before")?);
+    let is_reversed = before.is_some();
+    let descending = query.descending != is_reversed;
+    let mut found = app.records.page(&Query { after: before.or(after), descending, ..query }).await?;
+    if is_reversed {
+        found.reverse();
+    }
+    Ok(found)
+}
+
 /// The most threads that a prefix finds, and how many are read at once.
 const MOST_BY_PREFIX: usize = 1000;
 const READ_BY_PREFIX: usize = 100;
@@ -74,18 +109,8 @@ const READ_BY_PREFIX: usize = 100;
 /// the first other id.
 async fn with_prefix(app: &App, query: Query, prefix: &str) -> Result<Vec<Record>, ApiError> {
     let prefix = prefix.to_lowercase();
-    let start = Record {
-        kind: Kind::Thread,
-        id: prefix.clone(),
-        parent: String::new(),
-        status: String::new(),
-        created: 0,
-        updated: 0,
-        version: 0,
-        data: Value::Null,
-    };
     let mut query = Query { sort: SortBy::Id, descending: false, limit: READ_BY_PREFIX, ..query };
-    query.after = Some(start);
+    query.after = Some(place(prefix.clone()));
     let mut found: Vec<Record> = Vec::new();
     loop {
         let page = app.records.page(&query).await?;
@@ -109,7 +134,7 @@ async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
         (found.into_iter().skip(offset).take(limit).collect(), total)
     } else if values.is_empty() {
         let total = app.records.count(&query).await?;
-        (app.records.page(&Query { offset, limit, ..query }).await?, total)
+        (page_beside(&app, Query { offset, limit, ..query }, &body).await?, total)
     } else {
         let found = with_values(&app, &query, &values).await?;
         let total = found.len();

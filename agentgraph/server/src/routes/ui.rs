@@ -104,6 +104,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/ui/questions", get(questions))
         .route("/ui/threads/{id}", get(thread))
         .route("/ui/threads/{id}/trace/{run}", get(trace))
+        .route("/ui/threads/{id}/order/{run}", get(order))
         .route("/ui/threads/{id}/drawing", get(drawing_at))
         .route("/ui/threads/{id}/branches", get(branches))
         .route("/ui/threads/{id}/report", get(report))
@@ -114,7 +115,7 @@ async fn graphs(Shared(app): Shared) -> Reply {
     let shown = app.graphs.iter().map(|(name, graph)| {
         json!({
             "graph_id": name, "assistant_id": ids::assistant_of(name), "initial": graph.initial(),
-            "schema": graph.schema(),
+            "schema": graph.schema(), "is_eager": graph.is_eager(),
         })
     });
     Ok(Json(shown.collect::<Value>()).into_response())
@@ -233,7 +234,7 @@ fn run_of(app: &App, run: &Record) -> Value {
         "run_id": run.id, "status": run.status, "error": run.data["error"],
         "created_at": ids::time(run.created), "updated_at": ids::time(run.updated),
         "has_trace": app.live.run(&run.id).is_some(), "tokens": run.data["tokens"],
-        "stuck": run.data["stuck"],
+        "stuck": run.data["stuck"], "since": run.data["since"],
     })
 }
 
@@ -254,6 +255,18 @@ async fn trace(Shared(app): Shared, Path((thread, run)): Path<(String, String)>,
     let (next, marks) = (from + marks.len(), marks.join(","));
     let body = format!(r#"{{"from":{from},"next":{next},"ended":{ended},"marks":[{marks}]}}"#);
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// The order in which an eager run merged its tasks, and where a replay left that of the run before it.
+async fn order(Shared(app): Shared, Path((id, run)): Path<(String, String)>) -> Reply {
+    let (thread, graph) = thread_with_graph(&app, &id).await?;
+    let run = app.run(&id, &run).await?;
+    let place = |name| Some(WirePlace::parse(run.data[name].as_str()?).ok()?.id);
+    let (merged, is_whole) = graph.order(&thread, place("began_at"), place("ended_at")).await?;
+    let merged = merged.iter().map(|(node, step)| json!({ "node": node, "step": step }));
+    let diverged = &run.data["diverged"];
+    Ok(Json(json!({ "merged": merged.collect::<Value>(), "is_whole": is_whole, "diverged": diverged }))
+        .into_response())
 }
 
 /// Waiting threads, a page of them or one, with their questions and the schemas of the answers.

@@ -14,7 +14,7 @@ use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
 use super::request::{goto, recursion_limit, texts};
-use super::trace::{Tally, mark};
+use super::trace::{Kept, mark};
 use crate::app::{App, merge, object, owner_of};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
@@ -39,7 +39,8 @@ struct Drive<'a> {
     unsent: Vec<Frame>,
     /// What this process holds the thread by, if others could take it.
     hold: Option<&'a Hold>,
-    tally: Tally,
+    /// The joins that never fired.
+    stuck: Value,
 }
 
 /// Why a run is not driven on.
@@ -79,7 +80,8 @@ impl App {
         let next = live.last_seq().map_or(0, |last| last.saturating_add(1));
         let reader = EventReader::new(&thread);
         let frames = Frames::new(&run, &thread, next);
-        let (kept, unsent, began, tally) = (None, Vec::new(), Instant::now(), Tally::default());
+        let (kept, unsent, began) = (None, Vec::new(), Instant::now());
+        let stuck = Value::Null;
         let drive = Drive {
             app: self,
             live,
@@ -93,7 +95,7 @@ impl App {
             began,
             unsent,
             hold,
-            tally,
+            stuck,
         };
         drive.run().await
     }
@@ -151,9 +153,7 @@ impl Drive<'_> {
                 StopReason::Drained
             })
         } else {
-            if is_new || self.hold.is_some() {
-                self.begin(head.as_ref(), is_new).await?;
-            }
+            self.begin(head.as_ref(), is_new).await?;
             self.began = Instant::now();
             self.metadata();
             if let Some((_, events)) = &mut self.kept {
@@ -197,7 +197,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Notes that the run has begun, and on which checkpoint.
+    /// Notes since when this process drives the run, and on which checkpoint it began.
     async fn begin(&mut self, head: Option<&Moment>, is_new: bool) -> Result<(), Halt> {
         self.live.has_begun.store(true, Ordering::Relaxed);
         if is_new {
@@ -210,6 +210,7 @@ impl Drive<'_> {
             if is_new {
                 run.data["began_at"] = json!(before);
             }
+            run.data["since"] = json!(ids::time(ids::now()));
             if let Some(hold) = self.hold {
                 run.data["replica"] = json!(*hold.replica);
             }
@@ -362,7 +363,7 @@ impl Drive<'_> {
         while let Some(event) = events.next().await {
             match event {
                 GraphEvent::Event(event) => {
-                    self.note(&event);
+                    self.note(&event).await?;
                     if event["type"] == "message" && !takes_messages {
                         continue;
                     }
@@ -377,7 +378,7 @@ impl Drive<'_> {
                     self.log().await?;
                 }
                 GraphEvent::Ended(end, stuck) => {
-                    self.tally.stuck = stuck;
+                    self.stuck = stuck;
                     return Ok(end);
                 }
             }
@@ -385,12 +386,20 @@ impl Drive<'_> {
         Ok(End::Stopped(StopReason::Cancelled))
     }
 
-    /// Adds an event to the trace, and its tokens to those of the run.
-    fn note(&mut self, event: &Value) {
-        self.tally.add(event);
+    /// Adds an event to the trace, and what the records keep of it to them: at once, so that a kill takes no more
+    /// than what is on its way.
+    async fn note(&mut self, event: &Value) -> Result<(), RecordError> {
         if let Some(mark) = mark(event, &self.thread.id) {
             self.live.mark(mark);
         }
+        let Some(kept) = Kept::of(event) else { return Ok(()) };
+        self.app.change(Kind::Run, &self.run.id, |run| kept.add_to_run(&mut run.data)).await?;
+        if matches!(kept, Kept::Tokens(..)) {
+            self.app
+                .change(Kind::Thread, &self.thread.id, |thread| kept.add_to_thread(&mut thread.data))
+                .await?;
+        }
+        Ok(())
     }
 
     /// What the run asks of the graph, on the thread as it is.
@@ -514,7 +523,6 @@ impl Drive<'_> {
     /// Writes down how the run ended, then ends it for its readers.
     async fn ended(mut self, end: End, before: Option<Moment>) -> Result<(), Halt> {
         let is_cancelled = matches!(end, End::Stopped(StopReason::Cancelled));
-        self.write_tokens().await?;
         if matches!(end, End::Stopped(StopReason::Drained)) {
             self.log().await?;
             // It stays `running` in the records, and the next server goes on with it.
@@ -548,6 +556,7 @@ impl Drive<'_> {
             None => self.frames.frame("end", &Value::Null),
         };
         let error = failed.as_ref().map(Failed::json);
+        let ended_at = head.as_ref().map(|head| WirePlace::at(head.id).wire(&self.thread.id));
         let engine_run = head.as_ref().map(|head| head.run.to_string());
         let thread_status = match (&error, &head) {
             (Some(_), _) => "error",
@@ -563,7 +572,8 @@ impl Drive<'_> {
                 status.clone_into(&mut run.status);
                 run.data["error"] = json!(error);
                 run.data["engine_run"] = json!(engine_run);
-                run.data["stuck"] = self.tally.stuck.clone();
+                run.data["stuck"] = self.stuck.clone();
+                run.data["ended_at"] = json!(ended_at);
             })
             .await?;
         self.look_for_readers().await?;
@@ -580,16 +590,6 @@ impl Drive<'_> {
         }
         self.log().await?;
         self.leave(status, result);
-        Ok(())
-    }
-
-    /// Adds the tokens of this process to those of the run and its thread.
-    async fn write_tokens(&self) -> Result<(), RecordError> {
-        if self.tally.has_tokens() {
-            let add = |record: &mut Record| self.tally.add_to(&mut record.data["tokens"]);
-            self.app.change(Kind::Run, &self.run.id, add).await?;
-            self.app.change(Kind::Thread, &self.thread.id, add).await?;
-        }
         Ok(())
     }
 

@@ -1,14 +1,12 @@
 //! The trace of a run: what its tasks did and when, in microseconds since 1970, without what they read and
 //! wrote. The page draws it.
 
-use std::collections::BTreeMap;
-
 use agentgraph::CheckpointId;
 use serde_json::{Map, Value, json};
 
 use crate::ids::{self, WirePlace};
 
-const TYPES: [&str; 11] = [
+const TYPES: [&str; 10] = [
     "task_started",
     "task_ended",
     "attempt_started",
@@ -18,10 +16,9 @@ const TYPES: [&str; 11] = [
     "edited",
     "edit_rejected",
     "edit_dropped",
-    "replay_diverged",
     "checkpoint",
 ];
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 16] = [
     "type",
     "namespace",
     "step",
@@ -35,7 +32,6 @@ const FIELDS: [&str; 17] = [
     "edits",
     "rejection",
     "lost",
-    "expected",
     "source",
     "next",
     "checkpoint",
@@ -72,34 +68,37 @@ fn used(event: &Value) -> Option<(&str, &Value)> {
     Some((response["model"].as_str().unwrap_or_default(), response.get("usage")?))
 }
 
-/// Tokens and stuck joins of a run in this process.
-#[derive(Default)]
-pub(super) struct Tally {
-    /// Tokens in and out, by model.
-    tokens: BTreeMap<String, [u64; 2]>,
-    /// The joins that never fired.
-    pub(super) stuck: Value,
+/// What the records of a run keep of an event.
+pub(super) enum Kept {
+    /// A model has used tokens, in and out.
+    Tokens(String, [u64; 2]),
+    /// A replay has left the order that it followed, at this step.
+    Diverged(Value),
 }
 
-impl Tally {
-    pub(super) fn add(&mut self, event: &Value) {
-        let Some((model, usage)) = used(event) else { return };
-        let tokens = self.tokens.entry(model.to_owned()).or_default();
-        for (sum, part) in tokens.iter_mut().zip(["input_total", "output_total"]) {
-            *sum = sum.saturating_add(usage[part].as_u64().unwrap_or(0));
+impl Kept {
+    pub(super) fn of(event: &Value) -> Option<Self> {
+        if event["type"] == "replay_diverged" {
+            return Some(Kept::Diverged(json!({ "step": event["step"], "expected": event["expected"] })));
+        }
+        let (model, usage) = used(event)?;
+        let tokens = ["input_total", "output_total"].map(|part| usage[part].as_u64().unwrap_or(0));
+        (tokens != [0, 0]).then(|| Kept::Tokens(model.to_owned(), tokens))
+    }
+
+    pub(super) fn add_to_run(&self, run: &mut Value) {
+        match (self, run["diverged"].as_array_mut()) {
+            (Kept::Tokens(..), _) => self.add_to_thread(run),
+            (Kept::Diverged(at), Some(all)) => all.push(at.clone()),
+            (Kept::Diverged(at), None) => run["diverged"] = json!([at]),
         }
     }
 
-    pub(super) fn has_tokens(&self) -> bool {
-        !self.tokens.is_empty()
-    }
-
-    /// Adds the tokens to those that a record has.
-    pub(super) fn add_to(&self, record: &mut Value) {
-        for (model, tokens) in &self.tokens {
-            let known = |at: usize| record[model][at].as_u64().unwrap_or(0);
-            let sum = [0, 1].map(|at| known(at).saturating_add(tokens[at]));
-            record[model] = json!(sum);
-        }
+    /// Adds tokens to those of all runs.
+    pub(super) fn add_to_thread(&self, thread: &mut Value) {
+        let Kept::Tokens(model, tokens) = self else { return };
+        let sum = &mut thread["tokens"][model];
+        *sum =
+            [0, 1].map(|at| sum[at].as_u64().unwrap_or(0).saturating_add(tokens[at])).into_iter().collect();
     }
 }

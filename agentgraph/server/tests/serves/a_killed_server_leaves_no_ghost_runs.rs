@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use agentgraph::node::CallContext;
 use agentgraph::prelude::*;
+use agentgraph_llm::prelude::*;
+use agentgraph_llm::{ScriptedModel, Usage};
 use agentgraph_server::{OnRestart, RunConfig, Server};
 use reqwest::Method;
 use schemars::JsonSchema;
@@ -47,8 +49,27 @@ pub(crate) fn counting() -> CompiledGraph<Count> {
     graph.branch("count", next, ["count", END]).compile().unwrap()
 }
 
-fn server(file: &Path, what: OnRestart) -> Server {
-    Server::new().sqlite(file).on_restart(what).graph("count", counting())
+/// Waits until a file is there.
+#[tool]
+async fn wait(file: String) -> String {
+    while !Path::new(&file).exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    "waited".to_owned()
+}
+
+/// An agent that is told a file, waits for it, and counts its tokens.
+fn spending() -> CompiledGraph<AgentState> {
+    let model = ScriptedModel::from_fn(|request| match &request.messages[..] {
+        [file] => Reply::tool_call("wait", json!({ "file": file.text() })).with_usage(Usage::new(1200, 80)),
+        _ => Reply::text("done").with_usage(Usage::new(100, 10)),
+    });
+    Agent::new(model.named("tea-1")).tool(wait()).compile().unwrap().into_graph()
+}
+
+pub(crate) fn server(file: &Path, what: OnRestart) -> Server {
+    let server = Server::new().sqlite(file).on_restart(what).graph("count", counting());
+    server.graph_without_schema("spend", spending())
 }
 
 pub(crate) struct Folder(pub(crate) PathBuf);

@@ -110,6 +110,7 @@ impl Names {
             ("get", "/runs/{run}/join", json!(null)),
             ("get", "/ui/threads/{id}", json!(null)),
             ("get", "/ui/threads/{id}/trace/{run}", json!(null)),
+            ("get", "/ui/threads/{id}/order/{run}", json!(null)),
             ("get", "/ui/threads/{id}/branches", json!(null)),
             ("get", "/ui/threads/{id}/report", json!(null)),
             ("post", "/threads/{id}/copy", json!({})),

@@ -52,6 +52,9 @@ pub struct ThreadState {
     /// As [`Checkpoint::unknown_fields`].
     pub unknown_fields: Vec<String>,
     values: ValuesByName,
+    /// As [`Checkpoint::merged`].
+    #[serde(default)]
+    pub merged: Vec<String>,
 }
 
 impl ThreadState {
@@ -63,7 +66,7 @@ impl ThreadState {
         let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } =
             checkpoint;
         let Checkpoint { interrupts, failures, steps, children, abandoned, .. } = checkpoint;
-        let Checkpoint { edits, skips, memories, unknown_fields, .. } = checkpoint;
+        let Checkpoint { merged, edits, skips, memories, unknown_fields, .. } = checkpoint;
         Ok(ThreadState {
             id,
             parent,
@@ -83,6 +86,7 @@ impl ThreadState {
             memories,
             unknown_fields,
             values: ValuesByName::of::<S>(schema, &values)?,
+            merged,
         })
     }
 
@@ -112,6 +116,7 @@ impl ThreadState {
             source: self.source,
             created: self.created,
             values: self.values.into_state(schema)?,
+            merged: self.merged,
             next: self.next,
             finished: self.finished,
             deferred: self.deferred,

@@ -1,42 +1,11 @@
 //! Run by `.ci/axe`, which gets axe-core from npm.
 
-use serde_json::json;
-
-use super::{Page, graphs, ran};
-use crate::common::Served;
+use super::screens_fit_into_a_narrow_window::screens;
 
 #[tokio::test]
 #[ignore = "needs axe-core: `.ci/axe` runs it"]
 async fn axe_finds_nothing_on_any_screen() {
-    let server = Served::of(graphs::server()).await;
-    let failed = ran(&server, "steps", json!({ "text": "a", "fails": "ValueError" })).await;
-    ran(&server, "decide", json!({ "text": "one" })).await;
-    ran(&server, "ask", json!({})).await;
-    let talk = ran(&server, "chat", json!({ "messages": [{ "type": "human", "content": "hello" }] })).await;
-    let planned = ran(&server, "plan", json!({ "text": "tea" })).await;
-    let deep = ran(&server, "deeper", json!({ "text": "tea" })).await;
-    let joins = ran(&server, "join", json!({ "text": "tea" })).await;
-    let item = json!({ "namespace": ["users"], "key": "ada", "value": { "likes": "tea" } });
-    server.send(reqwest::Method::PUT, "/store/items", Some(&item)).await;
-    let page = Page::of(server, "").await;
-    let screens = [
-        ("#/threads".to_owned(), "1–7 of 7"),
-        (format!("#/threads/{failed}"), "Run the failed node again"),
-        (format!("#/threads/{failed}?tab=changes"), "changed"),
-        (format!("#/threads/{failed}?tab=json"), "Copy ("),
-        (format!("#/threads/{failed}?tab=edit"), "Run from here"),
-        (format!("#/threads/{failed}?tab=run"), "Pause before"),
-        (format!("#/threads/{failed}?tab=test"), "TestGraph"),
-        (format!("#/threads/{failed}?tab=compare"), "Compare with"),
-        (format!("#/threads/{planned}"), "dropped"),
-        (format!("#/threads/{deep}"), "Fold subgraphs"),
-        (format!("#/threads/{joins}"), "approve missing"),
-        (format!("#/threads/{talk}"), "you said hello"),
-        ("#/store?key=%5B%5B%22users%22%5D%2C%22ada%22%5D".to_owned(), "Copy JSON"),
-        ("#/questions".to_owned(), "Send one?"),
-        ("#/new?graph=chat".to_owned(), "Message"),
-        ("#/graphs/deeper".to_owned(), "No report."),
-    ];
+    let (page, screens) = screens().await;
     for scheme in ["light", "dark"] {
         page.browser.prefers(scheme).await;
         for (address, text) in &screens {
@@ -49,8 +18,6 @@ async fn axe_finds_nothing_on_any_screen() {
     for (address, text) in &screens {
         page.shows(address).await;
         page.says(text).await;
-        let width = "return document.documentElement.scrollWidth <= 360";
-        assert_eq!(page.browser.script(width).await, true, "{address} is wider than 360 px");
         page.browser.passes_axe(&format!("narrow {address}")).await;
     }
 }

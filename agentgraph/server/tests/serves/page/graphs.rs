@@ -84,6 +84,44 @@ fn fickle() -> CompiledGraph<Steps> {
     graph.eager().dep(AtomicU32::new(0)).compile().unwrap()
 }
 
+/// Asks how many, takes no more than nine, and asks for a time that moves on.
+async fn order(ctx: Ctx, hours: Dep<AtomicU32>) -> Result<StepsUpdate> {
+    let copies: u64 = ctx.interrupt("How many copies?")?;
+    if copies > 9 {
+        return Err(ctx.refuse("nine at most"))?;
+    }
+    let hour = hours.fetch_add(1, Ordering::Relaxed);
+    let agreed: bool = ctx.interrupt(format!("At {hour} o'clock?"))?;
+    Ok(Steps::update().seen([format!("{copies} at {hour}: {agreed}")]))
+}
+
+/// Has answers voided: one that it refuses, one to a question that it does not ask again.
+fn ordering() -> CompiledGraph<Steps> {
+    StateGraph::new().node("order", order).edge(START, "order").dep(AtomicU32::new(0)).compile().unwrap()
+}
+
+async fn fetch(ctx: Ctx) -> Result<StepsUpdate> {
+    let text: String = ctx.once("download", async { Ok("tea".to_owned()) }).await?;
+    Ok(Steps::update().seen([text]))
+}
+
+/// A durable step, a question, and a node that waits for both.
+fn summing() -> CompiledGraph<Steps> {
+    let graph = StateGraph::new().node("fetch", fetch).node("approve", approve.targets([END]));
+    let graph = graph.node("sum", pass.defer()).edge(START, "fetch").edge("fetch", "approve");
+    graph.edge(START, "sum").compile().unwrap()
+}
+
+async fn turn(steps: Snapshot<Steps>) -> Command<Steps> {
+    let next = if steps.seen.len() < 100 { "turn" } else { END };
+    Command::update(Steps::update().seen(["turned"])).goto(next)
+}
+
+/// An eager graph that turns a hundred times.
+fn turning() -> CompiledGraph<Steps> {
+    StateGraph::new().node("turn", turn.targets(["turn", END])).edge(START, "turn").eager().compile().unwrap()
+}
+
 async fn mail() {
     Probe::new().effect("mail");
 }
@@ -122,11 +160,18 @@ fn huge() -> CompiledGraph<Steps> {
 }
 
 pub(super) fn server() -> Server {
-    more_graphs()
+    with_all(more_graphs())
+}
+
+pub(super) fn with_all(server: Server) -> Server {
+    server
         .graph("plan", planning())
         .graph("join", joining())
         .graph("eager", hurrying())
         .graph("fickle", fickle())
+        .graph("turning", turning())
+        .graph("order", ordering())
+        .graph("sum", summing())
         .graph_without_schema("billed", billed())
         .graph("deeper", deep())
         .graph("huge", huge())

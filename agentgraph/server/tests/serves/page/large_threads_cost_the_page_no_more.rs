@@ -65,3 +65,19 @@ async fn a_state_of_five_megabytes_is_folded() {
         assert!(page.elements().await < MOST);
     }
 }
+
+#[tokio::test]
+async fn an_image_is_folded_and_shown_on_request() {
+    let server = Served::new().await;
+    let image = concat!(
+        "data:image/svg+xml;base64,",
+        "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHdpZHRoPSI0MCIgaGVpZ2h0PSIzMCI+PHJlY3Qgd2lk",
+        "dGg9IjQwIiBoZWlnaHQ9IjMwIiBmaWxsPSJ0ZWFsIi8+PCEtLSB0ZWEgdGVhIHRlYSB0ZWEgdGVhIC0tPjwvc3ZnPg==",
+    );
+    let thread = ran(&server, "steps", json!({ "text": image })).await;
+    let page = Page::of(server, &format!("#/threads/{thread}")).await;
+    page.says("Show image").await;
+    page.has(".json img", 0).await;
+    page.browser.clicks("Show image").await;
+    page.browser.until("return document.querySelector('.json img')?.naturalWidth === 40").await;
+}

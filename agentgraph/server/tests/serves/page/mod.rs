@@ -13,6 +13,7 @@ mod large_threads_cost_the_page_no_more;
 mod questions_are_answered_by_forms;
 mod runs_are_seen_as_they_go;
 mod runs_begin_with_a_message_or_a_form;
+mod screens_fit_into_a_narrow_window;
 mod subgraphs_open_in_place;
 mod the_store_is_browsed;
 mod threads_are_found_and_removed;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Page, more_graphs, ran};
+use super::{Page, graphs, more_graphs, ran};
 use crate::common::Served;
 
 /// Fills in the form of the n-th question.
@@ -87,4 +87,27 @@ async fn a_question_without_a_schema_takes_json_and_texts() {
     page.browser.clicks("Answer").await;
     page.until_status(&two, "idle").await;
     assert_eq!(page.state(&two).await["values"]["answers"], json!(["as you like"]));
+}
+
+#[tokio::test]
+async fn a_question_whose_answer_was_voided_stands_beside_the_new_one() {
+    let server = Served::of(graphs::server()).await;
+    let thread = ran(&server, "order", json!({ "text": "x" })).await;
+    let page = Page::of(server, &format!("#/questions?thread={thread}")).await;
+    let answer = async |text: &str| {
+        page.browser.types(".question textarea", text).await;
+        page.browser.clicks("Answer").await;
+    };
+    let card = "return [...document.querySelectorAll('.question .replaced, .question .asked')].map(one => \
+                one.innerText.replace(/\\s+/g, ' ').trim()).join('; ')";
+    page.browser.until(&format!("{card} === 'How many copies?'")).await;
+    answer("12").await;
+    let refused = "How many copies? Its answer was refused: nine at most; How many copies?";
+    page.browser.until(&format!("{card} === '{refused}'")).await;
+    answer("3").await;
+    page.browser.until(&format!("{card} === \"At 0 o'clock?\"")).await;
+    answer("true").await;
+    let moved = "At 0 o'clock? Its answer is void: the node asked something else.; At 1 o'clock?";
+    page.browser.until(&format!("{card} === \"{moved}\"")).await;
+    assert_eq!(page.state(&thread).await["values"]["seen"], json!([]));
 }

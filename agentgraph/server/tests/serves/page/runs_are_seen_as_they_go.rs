@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Page, more_graphs, ran};
+use super::{Page, graphs, more_graphs, ran};
 use crate::common::Served;
 
 #[tokio::test]
@@ -67,4 +67,14 @@ async fn an_older_run_is_drawn_from_its_checkpoints() {
     page.says("From the checkpoints").await;
     page.browser.until("return [...document.querySelectorAll('.waterfall .name')].map(name => name.textContent).join() === 'first,second'").await;
     page.draws("second", "done").await;
+}
+
+#[tokio::test]
+async fn durable_steps_and_deferred_nodes_are_named() {
+    let server = Served::of(graphs::server()).await;
+    let thread = ran(&server, "sum", json!({ "text": "x" })).await;
+    let page = Page::of(server, &format!("#/threads/{thread}")).await;
+    page.browser.until("return document.querySelector('.waterfall li').innerText.includes('durable step download: done')").await;
+    let work = "return document.querySelector('.work')?.innerText.replace(/\\s+/g, ' ')";
+    page.browser.until(&format!("{work}.includes('sum wait until nothing else can run.')")).await;
 }

@@ -109,9 +109,34 @@ async fn selected_threads_go_on() {
 }
 
 #[tokio::test]
-async fn ten_thousand_threads_are_pages_of_fifty() {
+async fn actions_on_many_threads_show_their_progress() {
+    let server = Served::new().await;
+    for _ in 0..12 {
+        server.thread().await;
+    }
+    let page = Page::of(server, "").await;
+    page.has(".threads tbody tr", 12).await;
+    page.clicks_on(".threads thead input").await;
+    page.browser.clicks("Delete").await;
+    let watch = "window.told = new Set(); new MutationObserver(() => { const bar = document.querySelector('progress'); \
+                 if (bar) window.told.add(`${bar.value} of ${bar.max}`); }).observe(document, \
+                 { childList: true, subtree: true, attributes: true }); return null";
+    page.browser.script(watch).await;
+    page.browser.clicks("Delete 12 threads?").await;
+    page.says("Deleted 12").await;
+    page.has(".threads tbody tr td.empty", 1).await;
+    let told = page.browser.script("return [...window.told]").await;
+    assert_eq!(
+        (&told[0], &told.as_array().unwrap().last()),
+        (&json!("0 of 12"), &Some(&json!("12 of 12"))),
+        "{told}"
+    );
+}
+
+/// Threads that were made and changed one after the other.
+async fn many(count: i64) -> Served {
     let records = MemoryRecords::default();
-    for at in 0..10_000_i64 {
+    for at in 0..count {
         let thread = Record {
             kind: Kind::Thread,
             id: format!("0190a0a0-0000-7000-8000-{at:012}"),
@@ -124,9 +149,39 @@ async fn ten_thousand_threads_are_pages_of_fifty() {
         };
         assert!(records.insert(thread).await.unwrap());
     }
-    assert_eq!(records.count(&Query::all(Kind::Thread)).await.unwrap(), 10_000);
-    let server = Served::of(all_graphs(Server::new().records(records))).await;
-    let page = Page::of(server, "").await;
+    assert_eq!(records.count(&Query::all(Kind::Thread)).await.unwrap(), usize::try_from(count).unwrap());
+    Served::of(all_graphs(Server::new().records(records))).await
+}
+
+#[tokio::test]
+async fn a_page_stays_while_threads_before_it_come_and_go() {
+    let page = Page::of(many(170).await, "").await;
+    page.says("user=user 169").await;
+    page.browser.clicks("Next").await;
+    page.says("51–100 of 170").await;
+    let rows = "return [...document.querySelectorAll('td.metadata')].map(one => one.innerText).join()";
+    let users = |from: i64| {
+        (from - 49..=from).rev().map(|at| format!("user=user {at}")).collect::<Vec<_>>().join(",")
+    };
+    page.browser.until(&format!("{rows} === '{}'", users(119))).await;
+    page.server.thread().await;
+    page.says("of 171").await;
+    assert_eq!(page.browser.script(rows).await, users(119));
+    page.browser.reload().await;
+    page.browser.until(&format!("{rows} === '{}'", users(119))).await;
+    page.browser.clicks("Next").await;
+    page.browser.until(&format!("{rows} === '{}'", users(69))).await;
+    page.browser.clicks("Previous").await;
+    page.browser.until(&format!("{rows} === '{}'", users(119))).await;
+    page.browser.clicks("Previous").await;
+    page.says("1–50 of 171").await;
+    page.browser.until("return document.querySelector('td.metadata').innerText === ''").await;
+    assert_eq!(page.address().await, "#/threads");
+}
+
+#[tokio::test]
+async fn ten_thousand_threads_are_pages_of_fifty() {
+    let page = Page::of(many(10_000).await, "").await;
     page.says("1–50 of 10,000").await;
     page.says("user 9999").await;
     page.browser.clicks("Next").await;

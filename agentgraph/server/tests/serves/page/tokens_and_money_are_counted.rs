@@ -1,13 +1,16 @@
 //! Tokens of tasks, runs and threads, and money where prices are known.
 
+use std::time::Duration;
+
 use agentgraph::prelude::*;
 use agentgraph_llm::prelude::*;
 use agentgraph_llm::{ScriptedModel, Usage};
-use agentgraph_server::Server;
+use agentgraph_server::{OnRestart, Server};
 use serde_json::json;
 use tokio::sync::Notify;
 
 use super::{Page, graphs, ran};
+use crate::a_killed_server_leaves_no_ghost_runs::{Folder, process, server};
 use crate::common::Served;
 
 fn said() -> serde_json::Value {
@@ -75,4 +78,36 @@ async fn a_server_that_ends_in_good_order_keeps_the_tokens_of_its_runs() {
     let left = &server.get(&format!("/ui/threads/{thread}")).await["runs"][0];
     assert_eq!(left["status"], "running");
     assert_eq!(left["tokens"], json!({ "tea-1": [1200, 80] }));
+}
+
+#[tokio::test]
+async fn what_a_killed_server_spent_is_counted_with_what_the_next_one_spends() {
+    let folder = Folder::new("spent");
+    let file = folder.0.join("served.db");
+    let (mut process, url) = process(file.to_str().unwrap()).await;
+    let killed = Served::at(&url);
+    let thread = killed.thread().await;
+    let go = folder.0.join("go");
+    let input = json!({ "messages": [{ "type": "human", "content": go }] });
+    killed
+        .post(&format!("/threads/{thread}/runs"), &json!({ "assistant_id": "spend", "input": input }))
+        .await;
+    let spent = json!({ "tea-1": [1200, 80] });
+    let state = format!("/ui/threads/{thread}");
+    let is_spent = async {
+        while killed.get(&state).await["runs"][0]["tokens"] != spent {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), is_spent).await.unwrap();
+    process.kill().await.unwrap();
+    let next = Served::of(server(&file, OnRestart::Continue).price("tea-1", 2.5, 10.0)).await;
+    let page = Page::of(next, &format!("#/threads/{thread}")).await;
+    let cost = "return document.querySelector('.run-picker .cost')?.innerText";
+    page.browser.until(&format!("{cost} === '1,200 tokens in, 80 out · $0.0038'")).await;
+    page.browser.until("return document.querySelector('.run-head').innerText.includes('1,200 tokens in, 80 out · $0.0038')").await;
+    std::fs::write(go, "").unwrap();
+    page.browser.until(&format!("{cost} === '1,300 tokens in, 90 out · $0.00415'")).await;
+    page.until_status(&thread, "idle").await;
+    assert_eq!(page.server.get(&state).await["tokens"], json!({ "tea-1": [1300, 90] }));
 }
