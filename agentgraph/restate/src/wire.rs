@@ -16,6 +16,7 @@ pub(crate) mod blob;
 mod label;
 pub(crate) mod message;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use agentgraph::checkpoint::{Checkpointer, KeyRing};
@@ -90,39 +91,55 @@ impl Wire {
         label: Label<'_>,
         clear: Vec<u8>,
     ) -> Result<Bytes, Error> {
-        let (flags, body) = match &self.keys {
-            None => (0, clear),
-            Some(keys) => (SEALED, keys.seal_same(key.0.as_deref(), &label.bytes(), &clear)?),
-        };
+        let mut payload = Vec::with_capacity(1 + clear.len());
+        payload.push(0);
+        payload.extend_from_slice(&clear);
+        self.place(key, label, payload).await
+    }
+
+    /// The payload of a value that stands in clear behind its flags.
+    async fn place(&self, key: &SealKey, label: Label<'_>, mut payload: Vec<u8>) -> Result<Bytes, Error> {
+        if let Some(keys) = &self.keys {
+            let sealed =
+                keys.seal_same(key.0.as_deref(), &label.bytes(), payload.get(1..).unwrap_or_default())?;
+            payload.clear();
+            payload.push(SEALED);
+            payload.extend_from_slice(&sealed);
+        }
+        let Some((flags, body)) = payload.split_first() else { return Ok(Bytes::new()) };
         if body.len() <= self.inline {
-            return Ok(inline(flags, &body));
+            return Ok(payload.into());
         }
         let Some(blobs) = &self.blobs else {
             let is_answer = matches!(label.part, Part::Answer | Part::Driven);
             let most = self.most + if is_answer { OF_ANSWER } else { 0 };
             return if body.len() <= most {
-                Ok(inline(flags, &body))
+                Ok(payload.into())
             } else {
                 Err(too_large(label, body.len(), most))
             };
         };
-        let hash = BlobHash::of(&body);
-        blobs.put(label.thread, hash, &body).await?;
-        let mut payload = Vec::with_capacity(41);
-        payload.push(flags | BY_HASH);
-        payload.extend_from_slice(&hash.0);
-        payload.extend_from_slice(&(body.len() as u64).to_be_bytes());
-        Ok(payload.into())
+        let hash = BlobHash::of(body);
+        blobs.put(label.thread, hash, body).await?;
+        let mut reference = Vec::with_capacity(41);
+        reference.push(flags | BY_HASH);
+        reference.extend_from_slice(&hash.0);
+        reference.extend_from_slice(&(body.len() as u64).to_be_bytes());
+        Ok(reference.into())
     }
 
-    /// [`write`](Self::write) for a serde value.
+    /// [`write`](Self::write) for a serde value: MessagePack with named fields. Types that are sent have no
+    /// maps in hash order.
     pub(crate) async fn send(
         &self,
         key: &SealKey,
         label: Label<'_>,
         value: &(impl Serialize + Sync),
     ) -> Result<Bytes, Error> {
-        self.write(key, label, encode(value)?).await
+        let mut payload = vec![0];
+        rmp_serde::encode::write_named(&mut payload, value)
+            .map_err(|error| Error::new(Code::Encode, format!("a message cannot be encoded: {error}")))?;
+        self.place(key, label, payload).await
     }
 
     /// The value of a payload, and the key it was sealed with.
@@ -131,21 +148,33 @@ impl Wire {
     /// [`Code::NotEncrypted`] for a clear payload where there is a key ring, [`Code::SecretNeedsKey`] for a
     /// sealed one where there is none, and the errors of seals and of the blob store.
     pub(crate) async fn read(&self, label: Label<'_>, payload: Bytes) -> Result<(Vec<u8>, SealKey), Error> {
+        let (flags, body) = self.whole(label, payload).await?;
+        let (clear, key) = self.open(label, flags, &body)?;
+        Ok((clear.into_owned(), key))
+    }
+
+    /// The flags of a payload, and its bytes, wherever they are.
+    async fn whole(&self, label: Label<'_>, payload: Bytes) -> Result<(u8, Bytes), Error> {
         let (flags, body) = payload.split_first().ok_or_else(|| unreadable(label, "it is empty"))?;
         let body = match flags & BY_HASH {
             0 => payload.slice_ref(body),
             _ => self.blob(label, body).await?,
         };
-        self.open(label, *flags, &body)
+        Ok((*flags, body))
     }
 
     /// The value of bytes that are whole.
-    pub(crate) fn open(&self, label: Label<'_>, flags: u8, body: &[u8]) -> Result<(Vec<u8>, SealKey), Error> {
+    pub(crate) fn open<'a>(
+        &self,
+        label: Label<'_>,
+        flags: u8,
+        body: &'a [u8],
+    ) -> Result<(Cow<'a, [u8]>, SealKey), Error> {
         match (flags & SEALED != 0, &self.keys) {
-            (false, None) => Ok((body.to_vec(), SealKey::default())),
+            (false, None) => Ok((Cow::Borrowed(body), SealKey::default())),
             (true, Some(keys)) => {
                 let clear = keys.open_same(&label.bytes(), body)?;
-                Ok((clear, SealKey(KeyRing::key_of(body).map(str::to_owned))))
+                Ok((Cow::Owned(clear), SealKey(KeyRing::key_of(body).map(str::to_owned))))
             }
             (false, Some(_)) => Err(Error::new(
                 Code::NotEncrypted,
@@ -170,7 +199,8 @@ impl Wire {
         label: Label<'_>,
         payload: Bytes,
     ) -> Result<(T, SealKey), Error> {
-        let (clear, key) = self.read(label, payload).await?;
+        let (flags, body) = self.whole(label, payload).await?;
+        let (clear, key) = self.open(label, flags, &body)?;
         Ok((decode(label, &clear)?, key))
     }
 
@@ -197,19 +227,6 @@ pub(crate) fn reference(payload: &[u8]) -> Option<(u8, BlobHash, u64)> {
 fn by_hash(body: &[u8]) -> Option<(BlobHash, u64)> {
     let (hash, length) = body.split_at_checked(32)?;
     Some((BlobHash(hash.try_into().ok()?), u64::from_be_bytes(length.try_into().ok()?)))
-}
-
-fn inline(flags: u8, body: &[u8]) -> Bytes {
-    let mut payload = Vec::with_capacity(1 + body.len());
-    payload.push(flags);
-    payload.extend_from_slice(body);
-    payload.into()
-}
-
-/// A value as MessagePack with named fields. Types that are sent have no maps in hash order.
-pub(crate) fn encode(value: &impl Serialize) -> Result<Vec<u8>, Error> {
-    rmp_serde::to_vec_named(value)
-        .map_err(|error| Error::new(Code::Encode, format!("a message cannot be encoded: {error}")))
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(label: Label<'_>, clear: &[u8]) -> Result<T, Error> {

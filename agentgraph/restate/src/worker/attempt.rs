@@ -145,7 +145,12 @@ fn poll_together(
             Poll::Ready(Some(Ok(Ok(data)))) if held.is_empty() && data.len() >= TOGETHER => {
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }
-            Poll::Ready(Some(Ok(Ok(data)))) => held.extend_from_slice(&data),
+            Poll::Ready(Some(Ok(Ok(data)))) => {
+                if held.is_empty() {
+                    held.reserve(TOGETHER / 2);
+                }
+                held.extend_from_slice(&data);
+            }
             Poll::Ready(Some(Ok(Err(other)))) => return Poll::Ready(Some(Ok(other))),
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
             Poll::Ready(None) if held.is_empty() => return Poll::Ready(None),

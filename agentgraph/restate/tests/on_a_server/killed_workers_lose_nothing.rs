@@ -20,7 +20,10 @@ async fn kill_at_every_entry(kind: Kind) {
     let folder = fresh_folder();
     let marks = MarkFile::new(&folder);
     let name = format!("killed-{kind:?}");
-    let orders = Orders::new([(name.clone(), kind)]).saver(&folder.join("history.db")).marks(marks.path());
+    let mut orders =
+        Orders::new([(name.clone(), kind)]).saver(&folder.join("history.db")).marks(marks.path());
+    // The beginning of a node that waits is a frame of its own.
+    orders.pause_ms = 1;
     let mut worker = WorkerProcess::start(&orders);
     let meter = Meter::start(orders.port).await;
     register(&server.admin, &meter.address).await;
