@@ -133,8 +133,8 @@ impl Body for Answer {
     }
 }
 
-/// Polls the handler until it waits, and sends what it has written meanwhile as one frame: each would cost the
-/// server and this process some microseconds.
+/// Polls the handler until it waits, and sends what it has written meanwhile as one frame: each frame costs
+/// the server and this process some microseconds.
 fn poll_together(
     mut body: Pin<&mut ResponseBody>,
     held: &mut BytesMut,

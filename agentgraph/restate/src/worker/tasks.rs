@@ -127,8 +127,8 @@ const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)
 
 /// Runs a task in this process. Returns the payload of its end, for which there is so much room.
 ///
-/// The HTTP server gives each invocation a task of the runtime, so a node that computes for long stops no other
-/// invocation. Its beginning is sent when it first waits; a node that never does begins and ends in one frame.
+/// The HTTP server gives each invocation a task of the runtime, so a node that computes for long stops no
+/// other one. Its beginning is sent when it first waits; a node that never does begins and ends in one frame.
 async fn run_here(
     TaskPlace { hosted, key, thread, .. }: TaskPlace<'_>,
     about: CallInfo,
