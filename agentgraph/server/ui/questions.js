@@ -57,6 +57,7 @@ class Questions {
     // A card that stays in its place keeps the focus.
     asked.forEach((question, at) => {
       const { element } = this.cards.get(question.key);
+      element.setAttribute("aria-label", `Question ${at + 1} of ${asked.length}, by ${question.node}`);
       if (this.list.children[at] !== element) this.list.insertBefore(element, this.list.children[at] ?? null);
     });
     const paused = items.filter((thread) => !thread.questions.length);
@@ -85,7 +86,7 @@ class Questions {
     const problem = h("p", { class: "problem", role: "alert" });
     const card = { question, read: answer.read, problem, isTouched: false };
     const touch = () => { card.isTouched = true; this.touched(); };
-    card.element = h("form", { class: "card question", "aria-label": `Question of ${node}`, oninput: touch, onchange: touch,
+    card.element = h("form", { class: "card question", oninput: touch, onchange: touch,
       onsubmit: (event) => { event.preventDefault(); this.answer([card]); } },
       h("header", {}, h("strong", {}, node), h("span", {}, thread.metadata?.graph_id ?? ""),
         h("a", { href: link("threads", thread.thread_id), title: thread.thread_id }, shortId(thread.thread_id)), when(thread.updated_at)),
