@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 
-pub(crate) use call_ids::{has_call, has_message, with_distinct_calls};
+pub(crate) use call_ids::{has_call, has_message, make_calls_distinct, with_distinct_calls};
 
 /// The calls of the last answer that have no result yet, in order. A conversation that went on after the
 /// answer has no open calls.
@@ -30,6 +30,9 @@ pub fn open_calls(messages: &[Message]) -> Vec<&ToolUse> {
     let Some(at) = messages.iter().rposition(|message| !is_results(message)) else { return Vec::new() };
     if messages[at].role != Role::Assistant {
         return Vec::new();
+    }
+    if at + 1 == messages.len() {
+        return messages[at].tool_uses().collect();
     }
     let results = messages[at + 1..].iter().flat_map(Message::results);
     let answered: HashSet<&str> = results.map(|result| result.tool_use_id.as_str()).collect();
@@ -54,7 +57,8 @@ pub fn open_calls(messages: &[Message]) -> Vec<&ToolUse> {
 /// ```
 pub fn complete(messages: &[Message]) -> Vec<Message> {
     let mut complete = Vec::with_capacity(messages.len() + 1);
-    let mut rest = messages;
+    let (before, mut rest) = messages.split_at(complete_prefix(messages));
+    complete.extend_from_slice(before);
     while let Some((message, after)) = rest.split_first() {
         rest = after;
         complete.push(message.clone());
@@ -69,13 +73,49 @@ pub fn complete(messages: &[Message]) -> Vec<Message> {
     complete
 }
 
+/// How many messages at the beginning can be sent as they are. Each round looks through all of them.
+fn complete_prefix(messages: &[Message]) -> usize {
+    // `end` is where the turn of the last answer began: results that come later in it are moved to its front.
+    let (mut at, mut end) = (0, 0);
+    while let Some(message) = messages.get(at) {
+        if message.role != Role::Assistant {
+            if message.results().next().is_some() {
+                return end;
+            }
+            at += 1;
+        } else if message.tool_uses().next().is_none() {
+            at += 1;
+            end = at;
+        } else if messages.get(at + 1).is_some_and(|next| is_answered(message, next)) {
+            end = at;
+            at += 2;
+        } else {
+            return at;
+        }
+    }
+    at
+}
+
+/// Whether a message has the results of all calls of an answer, in their order, and nothing else.
+fn is_answered(answer: &Message, next: &Message) -> bool {
+    match (&*answer.content, &*next.content) {
+        // Most turns: without iterators this costs a third.
+        ([Block::ToolUse(call)], [Block::ToolResult(result)]) => {
+            next.role != Role::Assistant && call_ids::is_same(&call.id, &result.tool_use_id)
+        }
+        _ => {
+            let ids = next.results().map(|result| &result.tool_use_id);
+            next.role != Role::Assistant
+                && is_results(next)
+                && ids.eq(answer.tool_uses().map(|call| &call.id))
+        }
+    }
+}
+
 /// Adds the messages after an answer: its results first, then the rest.
 fn complete_turn(answer: &Message, turn: &[Message], complete: &mut Vec<Message>) {
-    // Most turns are complete as they are, and sharing their messages is all that each round has to do for
-    // them.
     if let Some((first, rest)) = turn.split_first()
-        && is_results(first)
-        && first.results().map(|result| &result.tool_use_id).eq(answer.tool_uses().map(|call| &call.id))
+        && is_answered(answer, first)
         && rest.iter().all(|message| message.results().next().is_none())
     {
         return complete.extend(turn.iter().cloned());

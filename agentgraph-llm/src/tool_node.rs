@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agentgraph::node::{IntoNode, Node};
 use agentgraph::{Command, Ctx, Dispatch, Input, Snapshot, State};
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 
 use crate::conversation;
 use crate::error::{Code, Error, Result};
@@ -187,16 +187,14 @@ impl ToolNode {
         if let (Some(Input(id)), []) = (&only, calls.as_slice()) {
             return Err(no_such_call(id));
         }
-        let running: Vec<_> = calls
-            .iter()
-            .map(|call| {
-                let is_twice = open.iter().filter(|other| other.id == call.id).nth(1).is_some();
-                self.run_one(call, is_twice, &ctx, &state)
-            })
-            .collect();
-        let ended: Vec<_> = match <[_; 1]>::try_from(running) {
-            Ok([only]) => vec![only.await],
-            Err(running) => stream::iter(running).buffered(self.max_concurrency).collect().await,
+        let is_twice = |call: &ToolUse| open.iter().filter(|other| other.id == call.id).nth(1).is_some();
+        let ended: Vec<_> = if let [only] = calls[..] {
+            vec![self.run_one(only, is_twice(only), &ctx, &state).await]
+        } else {
+            // In a box: the task of one call needs no room for a queue.
+            let running = calls.iter().map(|call| self.run_one(call, is_twice(call), &ctx, &state));
+            let running: Vec<_> = running.collect();
+            stream::iter(running).buffered(self.max_concurrency).collect::<Vec<_>>().boxed().await
         };
         let done = ended.into_iter().collect::<Result<Vec<CallOutcome>>>()?;
         self.command(state.messages(), &calls, done, only.is_some())

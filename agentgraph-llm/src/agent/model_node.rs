@@ -51,6 +51,11 @@ async fn ask<S: AgentChannels>(
     let request = plan.request(ctx.clone(), &**state);
     // Only what the outermost wrap returns is heard.
     let stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
+    if !listening::is_heard() {
+        let mut response = stream.into_response().await?;
+        conversation::make_calls_distinct(&mut response, |id| conversation::has_call(state.messages(), id));
+        return Ok(response);
+    }
     let known = state.clone();
     let stream =
         conversation::with_distinct_calls(stream, move |id| conversation::has_call(known.messages(), id));
@@ -68,7 +73,12 @@ impl Plan {
 
     fn request<S: AgentChannels>(&self, ctx: Ctx, state: &S) -> ModelRequest {
         let mut request = self.settings.clone();
-        request.messages.extend(conversation::complete(state.messages()));
+        let messages = conversation::complete(state.messages());
+        if request.messages.is_empty() {
+            request.messages = messages;
+        } else {
+            request.messages.extend(messages);
+        }
         request.tools.extend(self.toolbox.specs());
         if state.run_record().rounds > 0 && request.tool_choice.is_forced() {
             request.tool_choice.mode = ToolMode::Auto;

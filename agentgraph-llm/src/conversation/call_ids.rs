@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use futures_util::StreamExt;
 
 use crate::message::{Block, Message};
-use crate::model::{ChatEvent, ChatStream};
+use crate::model::{ChatEvent, ChatResponse, ChatStream};
 
 /// The stream of an answer in which an id that a call before it has gets a number at its end, such as
 /// `call_0-2`, and an empty one is `call`. The provider gets the call back under that id, with its result.
@@ -22,20 +22,24 @@ pub(crate) fn with_distinct_calls(
         match &mut event {
             ChatEvent::ToolUseStarted { id, .. } => heard.add(id, &is_in_conversation),
             ChatEvent::Restarted {} => heard = AnswerIds::default(),
+            // An id that was heard is new: the conversation was searched for it when its call began.
             ChatEvent::Finished(response) => {
-                let mut stored = AnswerIds::default();
-                // An id that was heard is new: the conversation was searched for it when its call began.
-                let is_known = |id: &str| !heard.0.contains(id) && is_in_conversation(id);
-                for block in &mut response.message.content {
-                    if let Block::ToolUse(call) = block {
-                        stored.add(&mut call.id, is_known);
-                    }
-                }
+                make_calls_distinct(response, |id| !heard.0.contains(id) && is_in_conversation(id));
             }
             _ => {}
         }
         Ok(event)
     }))
+}
+
+/// The same for an answer that came as a whole.
+pub(crate) fn make_calls_distinct(response: &mut ChatResponse, is_in_conversation: impl Fn(&str) -> bool) {
+    let mut stored = AnswerIds::default();
+    for block in &mut response.message.content {
+        if let Block::ToolUse(call) = block {
+            stored.add(&mut call.id, &is_in_conversation);
+        }
+    }
 }
 
 /// Whether a message of the conversation has a call with this id. Without a set of all ids, which each round
@@ -50,7 +54,7 @@ pub(crate) fn has_message(messages: &[Message], id: &str) -> bool {
 }
 
 /// Ids of one source are often alike up to a number at their ends: a look there saves most comparisons.
-fn is_same(one: &str, other: &str) -> bool {
+pub(super) fn is_same(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.as_bytes().last() == other.as_bytes().last() && one == other
 }
 

@@ -86,17 +86,25 @@ impl OpenBill {
         BilledModel { model: Arc::clone(model), bill: self.clone() }
     }
 
-    fn add(&self, info: &ModelInfo, event: Result<&ChatEvent, &Error>) {
-        let (model, usage) = match event {
+    /// Asks a model.
+    pub(crate) async fn ask(&self, model: &Arc<dyn ChatModel>, request: ChatRequest) -> Result<ChatStream> {
+        let begun = model.stream(request).await;
+        let stream = begun.inspect_err(|error| self.add(model, Err(error)))?;
+        let (bill, model) = (self.clone(), Arc::clone(model));
+        Ok(ChatStream::new(stream.inspect(move |event| bill.add(&model, event.as_ref()))))
+    }
+
+    fn add(&self, model: &Arc<dyn ChatModel>, event: Result<&ChatEvent, &Error>) {
+        let (origin, usage) = match event {
             // A model that asks others says by its answers' origin which one it was.
-            Ok(ChatEvent::Finished(response)) => {
-                let origin = response.message.origin.as_ref();
-                (origin.map_or(&info.model, |origin| &origin.model), response.usage)
-            }
+            Ok(ChatEvent::Finished(response)) => (response.message.origin.as_ref(), response.usage),
             Ok(_) => return,
-            Err(error) => (&info.model, error.usage()),
+            Err(error) => (None, error.usage()),
         };
-        self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(model, usage);
+        if usage.total() > 0 {
+            let name = origin.map_or_else(|| model.info().model, |origin| origin.model.clone());
+            self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(name, usage);
+        }
         // The engine counts also what a failed node has used.
         if let Some(ctx) = &self.ctx {
             ctx.spend("tokens", usage.total());
@@ -120,10 +128,7 @@ impl ChatModel for BilledModel {
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
-        let (bill, info) = (self.bill.clone(), self.info());
-        let begun = self.model.stream(request).await;
-        let stream = begun.inspect_err(|error| bill.add(&info, Err(error)))?;
-        Ok(ChatStream::new(stream.inspect(move |event| bill.add(&info, event.as_ref()))))
+        self.bill.ask(&self.model, request).await
     }
 
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {

@@ -40,7 +40,7 @@ impl NextModel<'_> {
     /// item.
     pub async fn run(self, request: ModelRequest) -> Result<ChatStream> {
         match self.chain.get(self.at) {
-            None => self.billed(&request.model).stream(request.request).await,
+            None => self.bill.ask(&request.model, request.request).await,
             Some(middleware) => {
                 let middleware = Arc::clone(middleware);
                 let next = NextModel { at: self.at + 1, ..self };

@@ -38,6 +38,11 @@ pub(crate) fn poll_event(
     Poll::Ready(event)
 }
 
+/// Whether the streams that are read now have a listener.
+pub(crate) fn is_heard() -> bool {
+    !SILENT.get() && Ctx::of_messages().is_some()
+}
+
 /// Keeps the streams silent that `work` reads, because its result is what counts.
 pub(crate) async fn silently<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
