@@ -81,8 +81,8 @@ proptest! {
         prop_assert_eq!(texts(&complete), texts(&messages));
         let sent = results(&complete);
         prop_assert!(results(&messages).iter().all(|result| sent.contains(result)));
-        // A result of nothing at the front, which is left as it is, makes every turn be looked at one by one; without it,
-        // those at the beginning that need no change are passed over.
+        // A result of nothing at the front, which is left as it is, makes every turn be looked at one by one.
+        // Without it, those at the beginning that need no change are passed over.
         let stray = Message::tool_results([ToolResult::text("stray", "")]);
         let after: Vec<_> = std::iter::once(stray).chain(messages.iter().cloned()).collect();
         prop_assert_eq!(&conversation::complete(&after)[1..], &complete[..]);

@@ -386,8 +386,8 @@ impl Drive<'_> {
         Ok(End::Stopped(StopReason::Cancelled))
     }
 
-    /// Adds an event to the trace, and what the records keep of it to them: at once, so that a kill takes no more
-    /// than what is on its way.
+    /// Adds an event to the trace, and what the records keep of it to them: at once, so that a kill takes no
+    /// more than what is on its way.
     async fn note(&mut self, event: &Value) -> Result<(), RecordError> {
         if let Some(mark) = mark(event, &self.thread.id) {
             self.live.mark(mark);
