@@ -76,6 +76,9 @@ proptest! {
             let given: Vec<_> = complete[at + 1].results().map(|result| result.tool_use_id.clone()).collect();
             prop_assert_eq!(asked, given);
         }
+        let given: Vec<_> = complete.iter().flat_map(Message::results).map(|result| &result.tool_use_id).collect();
+        let distinct: std::collections::BTreeSet<_> = given.iter().collect();
+        prop_assert_eq!(distinct.len(), given.len(), "no call has two results");
         // Texts stay, in their order, and so do results that were there.
         let texts = |messages: &[Message]| messages.iter().map(Message::text).filter(|text| !text.is_empty()).collect::<Vec<_>>();
         prop_assert_eq!(texts(&complete), texts(&messages));
