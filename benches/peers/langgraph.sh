@@ -3,6 +3,7 @@
 # the figures of docs/figures.md are of, into an environment of its own below the target folder.
 #
 #   benches/peers/langgraph.sh [--steps 100000] [--postgres postgres://user@host/database]
+#   benches/peers/langgraph.sh case chain/10        one of the cases of `run`, which calls it so; `case install` only installs
 set -eu
 cd "$(dirname "$0")"
 home="${CARGO_TARGET_DIR:-../../target}/langgraph"
@@ -12,5 +13,11 @@ if ! [ -x "$home/bin/python" ]; then
         langgraph==1.2.22 langgraph-checkpoint-sqlite==3.1.2 \
         langgraph-checkpoint-postgres==3.2.0 'psycopg[binary]==3.3.9'
 fi
+program=langgraph.py
+if [ "${1:-}" = case ]; then
+    [ "$2" != install ] || exit 0
+    program=langgraph_case.py
+    shift
+fi
 # Isolated, or it would take itself for the library of its name.
-exec "$home/bin/python" -I langgraph.py "$@"
+exec "$home/bin/python" -I $program "$@"
