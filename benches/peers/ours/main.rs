@@ -121,9 +121,9 @@ async fn streamed(graph: Graph) -> u64 {
 }
 
 async fn asked_and_answered(graph: Graph) -> u64 {
-    let thread = thread_name();
-    assert_eq!(wait(&graph, &thread).await, 1);
-    graph.resume(ANSWER).thread(thread).finish().await.expect("the run ends").count
+    let graph = graph.checkpointer(MemorySaver::new());
+    assert_eq!(wait(&graph, "thread").await, 1);
+    graph.resume(ANSWER).thread("thread").finish().await.expect("the run ends").count
 }
 
 /// Runs until it asks; the number of questions.
@@ -157,7 +157,7 @@ async fn prepare(case: Case, folder: &Path) -> Prepared {
         Case::Growing(steps) => {
             repeat(looped(add_line).checkpointer(sqlite().await), move |graph| stored(graph, steps))
         }
-        Case::Interrupt => repeat(asking().checkpointer(MemorySaver::new()), asked_and_answered),
+        Case::Interrupt => repeat(asking(), asked_and_answered),
         Case::Stream(size) => repeat(chain(size), streamed),
         Case::Subgraph(calls) => {
             repeat(looped(chain(INNER)), move |graph| run(graph, input().until(calls * INNER)))

@@ -31,7 +31,9 @@ pub fn all() -> Vec<Entrant> {
         entrant(OURS, "ours", "agentgraph"),
         entrant("petgraph", "petgraph", "petgraph"),
         entrant("entelix", "entelix", "entelix-graph"),
+        entrant("cognis", "older/cognis", "cognis-graph"),
         entrant("graph-flow", "graph-flow", "graph-flow"),
+        entrant("langgraph", "older/langgraph", "langgraph"),
         entrant(PYTHON, "", ""),
     ]
 }

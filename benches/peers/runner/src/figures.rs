@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use harness::Case;
 use serde::Serialize;
 
-use crate::Problem;
 use crate::entrant::{Entrant, Measured, Said, Size};
 
 #[derive(Serialize, Default)]
@@ -44,19 +43,20 @@ impl Figures {
         }
     }
 
-    /// Measures one round.
-    ///
-    /// # Errors
-    /// When the process failed: an entrant that does less than the case asks for has no figure.
-    pub fn measure(&mut self, case: Case, entrant: &Entrant, is_quick: bool) -> Result<(), Problem> {
+    /// Measures one round. An entrant whose process fails, as it does when a result is wrong, has no figure.
+    pub fn measure(&mut self, case: Case, entrant: &Entrant, is_quick: bool) {
         let own = self.cases.entry(case.name()).or_default();
         if self.dropped.contains_key(entrant.name) || matches!(own.get(entrant.name), Some(Figure::Lacks(_)))
         {
-            return Ok(());
+            return;
         }
-        match entrant.ask(&case.name(), is_quick)? {
-            Said::Lacks { lacks } => drop(own.insert(entrant.name, Figure::Lacks(lacks))),
-            Said::Measured(measured) => {
+        match entrant.ask(&case.name(), is_quick) {
+            Err(problem) => {
+                eprintln!("{} fails in {}: {problem}", entrant.name, case.name());
+                own.insert(entrant.name, Figure::Lacks("fails".to_owned()));
+            }
+            Ok(Said::Lacks { lacks }) => drop(own.insert(entrant.name, Figure::Lacks(lacks))),
+            Ok(Said::Measured(measured)) => {
                 let note = measured.note.clone();
                 let figure = own.entry(entrant.name).or_insert(Figure::Rounds { rounds: Vec::new(), note });
                 if let Figure::Rounds { rounds, .. } = figure {
@@ -64,7 +64,6 @@ impl Figures {
                 }
             }
         }
-        Ok(())
     }
 
     pub fn figure(&self, case: Case, entrant: &str) -> Option<&Figure> {
