@@ -88,13 +88,13 @@ def wait(graph, thread):
     return len(graph.invoke(begun(), config(thread), durability="sync")["__interrupt__"])
 
 
-def asked_and_answered():
-    graph = asking(InMemorySaver())
-    assert wait(graph, "thread") == 1
-    return graph.invoke(Command(resume=ANSWER), config("thread"), durability="sync")["count"]
-
-
 threads = iter(range(sys.maxsize))
+
+
+def asked_and_answered(graph):
+    thread = f"thread-{next(threads)}"
+    assert wait(graph, thread) == 1
+    return graph.invoke(Command(resume=ANSWER), config(thread), durability="sync")["count"]
 
 
 def stored(graph, steps, saver):
@@ -142,7 +142,8 @@ def prepare(case, size, folder):
             graph = looped(add_line, saver)
             return lambda: len(stored(graph, 1000, saver)["lines"]), 1000, 1000, ""
         case "interrupt":
-            return asked_and_answered, 1, ANSWER + 2, ""
+            graph = asking(InMemorySaver())
+            return lambda: asked_and_answered(graph), 1, ANSWER + 2, ""
         case "stream":
             graph = chain(100)
             return lambda: sum(1 for _ in graph.stream(begun(), config(), stream_mode="updates")), 100, 100, ""

@@ -53,7 +53,7 @@ pub fn draw(path: &Path, cases: &[Case], entrants: &[Entrant], figures: &Figures
         chart
             .draw_series(dots)?
             .label(entrant.name)
-            .legend(move |at| Circle::new(at, radius, colour.filled()));
+            .legend(move |(x, y)| Circle::new((x - 10, y), radius, colour.filled()));
     }
     let place = SeriesLabelPosition::Coordinate((WIDTH - 380) as i32, 8);
     chart
