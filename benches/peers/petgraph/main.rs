@@ -51,7 +51,9 @@ async fn step(graph: &Graph, at: NodeIndex, state: &mut Counter) {
 fn chain(size: u64) -> Graph {
     let mut graph = DiGraph::<Node, ()>::default();
     let nodes: Vec<_> = (0..size).map(|_| graph.add_node(Box::new(add_one))).collect();
-    nodes.windows(2).for_each(|pair| drop(graph.add_edge(pair[0], pair[1], ())));
+    for pair in nodes.windows(2) {
+        graph.add_edge(pair[0], pair[1], ());
+    }
     Arc::new(graph)
 }
 
