@@ -14,6 +14,7 @@ use petgraph::visit::Topo;
 #[derive(Clone, Default)]
 struct Counter {
     count: u64,
+    #[expect(dead_code, reason = "the state of every entrant has it")]
     text: String,
     items: Vec<u64>,
 }
