@@ -165,8 +165,22 @@ impl From<RecordError> for ApiError {
     }
 }
 
+/// What every graph can do but one on Restate.
+pub(crate) fn not_on_restate(what: &str) -> agentgraph::Error {
+    let message = format!("{what}: the graph runs on Restate");
+    agentgraph::Error::new(Code::Host, &*message).with_source(NamedError::new(NOT_ON_RESTATE, message))
+}
+
+/// The name of that failure of a run.
+const NOT_ON_RESTATE: &str = "NotOnRestate";
+
 impl From<agentgraph::Error> for ApiError {
     fn from(error: agentgraph::Error) -> Self {
+        let failed = Failed::of(&error);
+        if failed.name == NOT_ON_RESTATE {
+            let code = Some("not_on_restate");
+            return ApiError { code, ..ApiError::new(StatusCode::NOT_IMPLEMENTED, failed.message) };
+        }
         let status = match error.code() {
             Code::UnknownCheckpoint | Code::UnknownThread => StatusCode::NOT_FOUND,
             Code::ThreadBusy | Code::ThreadExists | Code::LeaseLost | Code::Stale => StatusCode::CONFLICT,
@@ -179,9 +193,11 @@ impl From<agentgraph::Error> for ApiError {
             | Code::AmbiguousAnswer
             | Code::NothingToResume
             | Code::EditRejected => StatusCode::UNPROCESSABLE_ENTITY,
+            // Of the processes that run the graph, or of their server.
+            Code::Host => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        ApiError::new(status, Failed::of(&error).message)
+        ApiError::new(status, failed.message)
     }
 }
 

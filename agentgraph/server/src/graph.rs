@@ -1,17 +1,22 @@
 //! [`ServedGraph`]: a graph without the type of its state, JSON on both sides. It knows nothing of HTTP,
 //! threads' records or how runs are queued.
 //!
-//! [`HostedGraph`](agentgraph::host::HostedGraph) is nearly this trait. It has no events while a call runs,
-//! no token to cancel one call, no place to begin at, and it takes updates as bytes of a known state; so this
-//! one stands beside it until it has.
+//! The server knows graphs by this trait alone: `TypedGraph` runs in this process, `RestateGraph` in others.
+//! [`HostedGraph`](agentgraph::host::HostedGraph) is a graph as those others see it.
 
 mod input;
+#[cfg(feature = "restate")]
+mod restate;
 mod shown;
 mod typed;
+
+#[cfg(feature = "restate")]
+pub(crate) use restate::RestateGraph;
 
 pub(crate) use shown::{Opened, ShownGraph};
 pub(crate) use typed::TypedGraph;
 
+use agentgraph::Goto;
 use agentgraph::checkpoint::RunId;
 use agentgraph::run::{Interrupt, OpenChild, StopReason};
 use agentgraph::{CancellationToken, CheckpointId, Durability, Error, InterruptId, View};
@@ -32,6 +37,7 @@ use crate::error::Failed;
 /// }
 /// ```
 #[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "restate", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct RunConfig {
     /// The thread.
@@ -54,6 +60,9 @@ pub struct RunConfig {
 /// A call on a thread.
 pub(crate) struct Call {
     pub(crate) thread: String,
+    /// The name of the call: made again under it, a call that goes on elsewhere is found and not repeated.
+    #[cfg_attr(not(feature = "restate"), allow(dead_code))]
+    pub(crate) name: String,
     pub(crate) start: Start,
     pub(crate) from: Begin,
     pub(crate) views: Vec<View>,
@@ -125,8 +134,8 @@ pub(crate) struct Edit {
     pub(crate) at: Option<CheckpointId>,
     pub(crate) values: Option<Value>,
     pub(crate) as_node: Option<String>,
-    /// The nodes that run next, instead of those that follow.
-    pub(crate) goto: Vec<String>,
+    /// The nodes and dispatches that run next, instead of those that follow.
+    pub(crate) goto: Vec<Goto>,
 }
 
 /// A graph of any state, by JSON.
@@ -174,4 +183,10 @@ pub(crate) trait ServedGraph: ShownGraph + Send + Sync + 'static {
     fn delete(&self, thread: &str) -> BoxFuture<'_, Result<(), Error>>;
 
     fn copy(&self, from: &str, to: &str) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Whether other processes run it. A call then goes on without this process, and a thread cannot go on
+    /// from an older checkpoint.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
 }

@@ -104,9 +104,13 @@ impl LiveRun {
         })
     }
 
+    pub(crate) fn last_frame(&self) -> Option<Arc<Frame>> {
+        lock(&self.frames).last().cloned()
+    }
+
     /// The number of the last frame.
     pub(crate) fn last_seq(&self) -> Option<u64> {
-        lock(&self.frames).last().map(|frame| frame.seq)
+        self.last_frame().map(|frame| frame.seq)
     }
 
     /// Notes that a task follows the run. `false` if one does.
@@ -391,6 +395,18 @@ impl Live {
             lines.remove(thread);
         }
         next
+    }
+
+    /// Takes a run that waits out of the line of its thread. `false` if it does not wait.
+    pub(crate) fn leave_line(&self, run: &LiveRun) -> bool {
+        let mut lines = lock(&self.lines);
+        let Some(line) = lines.get_mut(&run.thread) else { return false };
+        let before = line.waiting.len();
+        // Without an active run, the first one is about to begin.
+        let first = usize::from(line.active.is_none());
+        let at = line.waiting.iter().skip(first).position(|waiting| waiting.id == run.id);
+        at.and_then(|at| line.waiting.remove(at + first));
+        line.waiting.len() < before
     }
 
     pub(crate) fn run(&self, id: &str) -> Option<Arc<LiveRun>> {

@@ -3,6 +3,7 @@
 //! and `follow.rs` shows it to readers of the others.
 
 mod drive;
+mod ended;
 mod events;
 mod follow;
 mod frames;
@@ -24,7 +25,7 @@ use self::drive::Halt;
 use self::events::Events;
 use crate::access::Caller;
 use crate::app::{App, OWNER, OnRestart, owner_of};
-use crate::error::{ApiError, RecordError};
+use crate::error::{ApiError, RecordError, not_on_restate};
 use crate::graph::End;
 use crate::ids;
 use crate::live::{Frame, LiveRun, StopAction, Strategy};
@@ -53,6 +54,9 @@ impl App {
             let detail = format!("the thread belongs to another graph than {}", assistant.parent);
             return Err(ApiError::conflict(detail));
         }
+        if request.strategy == Strategy::RollBack {
+            self.check_rollback(&assistant.parent)?;
+        }
         let limit = self.settings.max_runs;
         let permit = self.live.queued.take(&self.caller, limit);
         let permit = permit.ok_or_else(|| ApiError::too_many("too_many_runs", "runs", limit))?;
@@ -72,6 +76,16 @@ impl App {
         Ok((stored?, live))
     }
 
+    /// Whether runs of a graph can be undone.
+    pub(crate) fn check_rollback(&self, graph: &str) -> Result<(), ApiError> {
+        match self.graphs.get(graph) {
+            Some(graph) if graph.is_elsewhere() => {
+                Err(not_on_restate("a run cannot be rolled back: cancel it with the action interrupt").into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn store_run(&self, thread: &Record, id: &str, request: &RunRequest) -> Result<Record, ApiError> {
         let run = new_run(id, thread, request);
         if !self.records.insert(run.clone()).await? {
@@ -89,12 +103,18 @@ impl App {
                 self.live.forget(&live.id);
                 continue;
             }
-            if let Err(Halt::Records(error)) = self.drive(&live, None).await {
-                // The run stays as it is in the records, and the next start of a server goes on with it.
-                tracing::error!(%error, run = live.id, "a run could not be driven to its end");
-                let failed = json!({ "error": "Store", "message": "the store of records failed" });
-                live.send(Frame { seq: u64::MAX, event: "error".to_owned(), data: failed.to_string() });
-                live.end(json!({ "__error__": failed }));
+            let [mut pause, longest] = AGAIN;
+            while let Err(Halt::Records(error)) = self.drive(&live, None).await {
+                tracing::warn!(%error, run = live.id, "a run is driven again, since its store failed");
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = self.live.drain.cancelled() => {
+                        // The next start of a server goes on with it.
+                        live.end(Value::Null);
+                        break;
+                    }
+                }
+                pause = (pause * 2).min(longest);
             }
             self.live.has_ended(&live);
         }
@@ -165,7 +185,7 @@ impl App {
             return Ok(false);
         }
         let Some(live) = self.live_run(run).filter(|live| !live.has_ended()) else { return Ok(false) };
-        if self.records.shared().is_none() {
+        if self.records.shared().is_none() && !self.end_waiting(&run.id, action, None).await? {
             live.stop(action);
         }
         if wait {
@@ -208,6 +228,9 @@ impl App {
         }
     }
 }
+
+/// How long a run whose store failed waits before it is driven again: at first, and at most.
+const AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
 /// The last entry in the log of a run that others may follow: what a client that waits for it gets.
 const RESULT: &str = "result";

@@ -15,6 +15,8 @@ use agentgraph::store::{MemoryStore, SqliteStore};
 use agentgraph::{CompiledGraph, Error, MemorySaver, SqliteSaver, Store};
 #[cfg(feature = "postgres")]
 use agentgraph_checkpoint::tables::store_beside;
+#[cfg(feature = "restate")]
+use agentgraph_restate::RestateClient;
 use axum::Router;
 use axum::serve::ListenerExt;
 use schemars::JsonSchema;
@@ -24,6 +26,8 @@ use tokio::net::{TcpListener, ToSocketAddrs};
 use crate::access::{Access, Authenticate, Caller};
 use crate::app::{App, OnRestart, Settings};
 use crate::error::ServerError;
+#[cfg(feature = "restate")]
+use crate::graph::RestateGraph;
 use crate::graph::{ServedGraph, TypedGraph};
 #[cfg(feature = "postgres")]
 use crate::records::PostgresRecords;
@@ -127,6 +131,64 @@ impl Server {
         graph: CompiledGraph<S>,
     ) -> Self {
         self.attach(name.into(), graph, None)
+    }
+
+    /// Serves a graph that workers run on [Restate](agentgraph_restate), under the name by which they serve
+    /// it. The graph given here is the same one: it is drawn and reads inputs, and runs nothing. Threads are
+    /// where the workers keep them; the server keeps its own records of threads and runs.
+    ///
+    /// Events come over the [relay](agentgraph_restate::RestateClient::relay) of the client. Without one, a
+    /// stream has the last values of each run.
+    ///
+    /// ```no_run
+    /// # use agentgraph::prelude::*;
+    /// use agentgraph_restate::RestateClient;
+    /// use agentgraph_server::Server;
+    /// # #[derive(State, schemars::JsonSchema, Clone, Debug, Default)]
+    /// # struct Triage { question: String }
+    /// # async fn answer() {}
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// # let graph = StateGraph::<Triage>::new().node("answer", answer).edge(START, "answer").compile()?;
+    /// let cluster = RestateClient::connect("http://127.0.0.1:8080")?.relay("http://127.0.0.1:9090");
+    /// Server::new().graph_on_restate("triage", graph, &cluster).serve("127.0.0.1:2024").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "restate")]
+    pub fn graph_on_restate<S: StoredState + JsonSchema>(
+        self,
+        name: impl Into<String>,
+        graph: CompiledGraph<S>,
+        cluster: &RestateClient,
+    ) -> Self {
+        self.on_restate(name.into(), graph, cluster, Some(schemars::schema_for!(S).to_value()))
+    }
+
+    /// [`graph_on_restate`](Self::graph_on_restate) for a state without a JSON schema.
+    #[cfg(feature = "restate")]
+    pub fn graph_on_restate_without_schema<S: StoredState>(
+        self,
+        name: impl Into<String>,
+        graph: CompiledGraph<S>,
+        cluster: &RestateClient,
+    ) -> Self {
+        self.on_restate(name.into(), graph, cluster, None)
+    }
+
+    #[cfg(feature = "restate")]
+    fn on_restate<S: StoredState>(
+        mut self,
+        name: String,
+        graph: CompiledGraph<S>,
+        cluster: &RestateClient,
+        schema: Option<Value>,
+    ) -> Self {
+        let remote = cluster.graph_of(&name, graph.schema().clone());
+        let served = RestateGraph { shape: TypedGraph { graph, schema }, remote };
+        self.graphs.push((name, Box::new(move |_, _| Ok(Arc::new(served) as Arc<dyn ServedGraph>))));
+        self
     }
 
     fn attach<S: StoredState>(

@@ -12,6 +12,7 @@ use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::run::view;
 use crate::state::State;
+use crate::step::IntoGotos;
 use crate::typed::AnyUpdate;
 use agentgraph_checkpoint::CheckpointId;
 
@@ -128,8 +129,8 @@ impl<S: State> StateEdit<S> {
         self
     }
 
-    /// Makes the thread continue at these nodes, as if a node had returned a [`Command`](crate::Command) that
-    /// goes to them. Nodes that were to run next are given up with their open interrupts. On the newest
+    /// Makes the thread continue at these nodes and [dispatches](crate::Dispatch), as if a node had returned a
+    /// [`Command`](crate::Command) that goes to them. Nodes that were to run next are given up with their open interrupts. On the newest
     /// checkpoint, updates of finished siblings are kept. An [`update`](Self::update) of the same edit is
     /// made first.
     ///
@@ -155,7 +156,7 @@ impl<S: State> StateEdit<S> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn goto<N: AsRef<str>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+    pub fn goto(mut self, targets: impl IntoGotos) -> Self {
         let update = match std::mem::replace(&mut self.edit, Edit::Here(None)) {
             Edit::Here(update) | Edit::Goto(update, _) => update,
             // Its edges have decided where the thread goes: this is another superstep.
@@ -164,8 +165,9 @@ impl<S: State> StateEdit<S> {
                 None
             }
         };
-        let nodes = nodes.into_iter().map(|node| node.as_ref().to_owned());
-        self.edit = Edit::Goto(update, nodes.collect());
+        let mut gotos = Vec::new();
+        targets.into_gotos(&mut gotos);
+        self.edit = Edit::Goto(update, gotos);
         self
     }
 

@@ -1,7 +1,8 @@
 //! An edit with `goto`: the thread continues at these nodes, as after a command of a node.
 
-use agentgraph::Code;
+use agentgraph::node::IntoGoto;
 use agentgraph::prelude::*;
+use agentgraph::{Code, Dispatch};
 
 use crate::common::words::{Words, WordsUpdate, says};
 
@@ -83,4 +84,24 @@ async fn unknown_nodes_and_eager_graphs_are_refused_and_nothing_changes() {
     let refused = graph.update_state("t").goto(["a"]).await.unwrap_err();
     assert_eq!(refused.code(), Code::EditRejected);
     assert_eq!(seen(&graph).await, "a");
+}
+
+async fn work(Input(word): Input<String>) -> WordsUpdate {
+    Words::update().seen([word])
+}
+
+/// The input may come from elsewhere, as JSON: it is read as the type that the node takes.
+#[tokio::test]
+async fn dispatches_have_inputs_of_their_own() {
+    let graph = StateGraph::new().node("work", work).node("b", says("b"));
+    let graph = graph.edge(START, "b").edge("work", "b").compile().unwrap().checkpointer(MemorySaver::new());
+    let sent = |word: &str| Dispatch::new("work", serde_json::json!(word));
+    graph.update_state("t").goto(vec![sent("x"), sent("y")]).await.unwrap();
+    let state = graph.state("t").await.unwrap().unwrap();
+    assert_eq!((state.next, state.finished), (vec!["work".to_owned(), "work".to_owned()], false));
+    graph.proceed().thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(seen(&graph).await, "x y b");
+    graph.update_state("t").goto([Dispatch::new("work", 7_u32).into_goto(), "b".into_goto()]).await.unwrap();
+    let error = graph.proceed().thread("t").await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::BadInput, Some("work")));
 }

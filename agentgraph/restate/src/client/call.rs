@@ -101,8 +101,10 @@ impl<S: StoredState> RemoteCall<S> {
         RemoteStream::of_call(&graph, thread.as_deref(), &name, Box::pin(call.run()))
     }
 
+    /// A call that is made again under its key has the name of the first one, whose events it hears.
     fn named(mut self) -> Self {
-        self.with.name.get_or_insert_with(|| Uuid::new_v4().to_string());
+        let With { name, idempotency_key, .. } = &mut self.with;
+        name.get_or_insert_with(|| idempotency_key.clone().unwrap_or_else(|| Uuid::new_v4().to_string()));
         self
     }
 
@@ -164,7 +166,7 @@ impl<S: StoredState> RemoteCall<S> {
 
     /// The idempotency key of the call; a random one if not set. The server answers a call with the key of an
     /// earlier one of the same kind on the thread from that one, for a day: a `resume` never gets the outcome
-    /// of an `invoke`.
+    /// of an `invoke`. A [stream](Self::stream) of the same call hears the events that come from then on.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.with.idempotency_key = Some(key.into());
         self

@@ -11,6 +11,7 @@ mod calls_and_reads_end_in_time;
 mod calls_are_steered;
 mod calls_pass_a_gateway;
 mod deployments_are_not_replaced;
+mod graphs_are_served_over_http;
 mod graphs_end_as_they_end_locally;
 mod histories_outlive_their_servers;
 mod hosts_keep_their_contract;

@@ -2,6 +2,7 @@
 //! marked, and the end of the call is its own answer. Pieces of messages are never in the server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentgraph::prelude::*;
@@ -128,6 +129,42 @@ async fn a_call_has_the_events_of_that_call_and_a_watcher_those_of_all() {
         assert_eq!(seen.len(), 3, "{seen:?}");
     }
     watching.await.unwrap();
+}
+
+/// As a caller does that was restarted while its call was under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_made_again_under_its_key_hears_what_still_comes() {
+    let server = server::shared().await;
+    let relay = EventRelay::new().start(loopback()).await.unwrap();
+    let url = format!("http://{}", relay.addr());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let step = async |ctx: Ctx| {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        ctx.emit("step").await;
+        Talk::update().said(["step"])
+    };
+    let ends = Arc::clone(&is_over);
+    let after = move |_: &Talk| if ends.load(Ordering::SeqCst) { END } else { "step" };
+    let graph = StateGraph::new()
+        .node("step", step)
+        .edge(START, "step")
+        .branch("step", after, ["step", END])
+        .compile()
+        .unwrap();
+    let worker = RestateWorker::new().graph("made-again", graph).relay(&*url).register(&server.admin);
+    let _worker = worker.start(loopback()).await.unwrap();
+    let graph = RestateClient::connect(&server.ingress).unwrap().relay(url).graph::<Talk>("made-again");
+    let call =
+        || graph.invoke(Talk::update()).thread("t").idempotency_key("one").views([View::Custom]).stream();
+    let mut first = call();
+    assert!(first.next().await.unwrap().event().is_some());
+    drop(first);
+    let mut again = call();
+    assert!(again.next().await.unwrap().event().is_some());
+    is_over.store(true, Ordering::SeqCst);
+    let said = again.outcome().await.unwrap().into_finished().unwrap().said.len();
+    let kept = graph.state("t").await.unwrap().unwrap().values.said.len();
+    assert_eq!(said, kept, "it is one call");
 }
 
 #[tokio::test(flavor = "multi_thread")]

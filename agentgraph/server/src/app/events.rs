@@ -113,6 +113,7 @@ impl App {
         hold: Option<&Hold>,
         events: Vec<NewEvent>,
     ) -> Result<bool, RecordError> {
+        let _writing = log.writing.lock().await;
         let before = log.last();
         let now = log.time(ids::now() / 1000);
         let logged = events.into_iter().zip(before + 1..).map(|(event, seq)| numbered(event, seq, now));

@@ -22,11 +22,11 @@ pub(crate) struct TypedGraph<S: StoredState> {
 }
 
 impl<S: StoredState> TypedGraph<S> {
-    fn update(&self, values: &Value) -> Result<S::Update, Error> {
+    pub(super) fn update(&self, values: &Value) -> Result<S::Update, Error> {
         update_of::<S>(self.graph.schema(), values)
     }
 
-    fn moment(&self, found: Checkpoint<S>) -> Moment {
+    pub(super) fn moment(&self, found: Checkpoint<S>) -> Moment {
         let values = self.graph.state_json(&found.values);
         moment(found, values)
     }
@@ -186,7 +186,7 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
                 Some(node) => change.as_node(node, given()),
             };
             if !edit.goto.is_empty() {
-                change = change.goto(&edit.goto);
+                change = change.goto(edit.goto);
             }
             change.await
         }
@@ -213,25 +213,33 @@ fn wire_name(name: &str) -> &str {
 /// An event in its JSON form, with messages as clients know them.
 fn seen<S: StoredState>(event: Event<S>) -> GraphEvent {
     if let EventKind::Ended(ended) = &event.kind {
-        let stuck = ended.as_ref().map(stuck_joins).unwrap_or_default();
-        let end = match ended {
-            Ok(Outcome::Finished { .. }) => End::Finished,
-            Ok(Outcome::Interrupted { interrupts, .. }) => End::Interrupted(interrupts.clone()),
-            Ok(Outcome::Stopped { reason, .. }) => End::Stopped(*reason),
-            Err(error) => End::Failed(Failed::of(error)),
-        };
-        return GraphEvent::Ended(end, stuck);
+        return ended_as(ended);
     }
-    let mut shown = serde_json::to_value(&event).unwrap_or_else(|error| {
+    let shown = serde_json::to_value(&event).unwrap_or_else(|error| {
         json!({ "type": "unreadable", "namespace": "", "step": event.step, "message": error.to_string() })
     });
-    if let Some(values) = shown.get_mut("values") {
+    GraphEvent::Event(with_shown_messages(shown))
+}
+
+pub(super) fn with_shown_messages(mut event: Value) -> Value {
+    if let Some(values) = event.get_mut("values") {
         *values = messages::shown(values.take());
     }
-    if let Some(update) = shown.get_mut("update") {
+    if let Some(update) = event.get_mut("update") {
         *update = shown_update(update.take());
     }
-    GraphEvent::Event(shown)
+    event
+}
+
+pub(super) fn ended_as<S>(ended: &Result<Outcome<S>, Error>) -> GraphEvent {
+    let stuck = ended.as_ref().map(stuck_joins).unwrap_or_default();
+    let end = match ended {
+        Ok(Outcome::Finished { .. }) => End::Finished,
+        Ok(Outcome::Interrupted { interrupts, .. }) => End::Interrupted(interrupts.clone()),
+        Ok(Outcome::Stopped { reason, .. }) => End::Stopped(*reason),
+        Err(error) => End::Failed(Failed::of(error)),
+    };
+    GraphEvent::Ended(end, stuck)
 }
 
 fn stuck_joins<S>(outcome: &Outcome<S>) -> Value {

@@ -26,10 +26,12 @@ pub(crate) struct LoggedEvent {
 /// How many bytes of events a thread that is followed keeps in memory. The newest event always stays.
 const RECENT_BYTES: usize = 1024 * 1024;
 
-/// The log of one thread, in the memory of its writer and its readers. The line of a thread is its only
-/// writer, so that numbers need no lock across a write of the records.
+/// The log of one thread, in the memory of its writers and its readers.
 pub(crate) struct ThreadLog {
     pub(crate) thread: String,
+    /// Held from the choice of a number to the write of the records: the line of a thread writes, and who
+    /// ends a run that waits in it.
+    pub(crate) writing: tokio::sync::Mutex<()>,
     recent: Mutex<Recent>,
     last: watch::Sender<u64>,
     is_loaded: OnceCell<()>,
@@ -48,6 +50,7 @@ impl ThreadLog {
     pub(super) fn new(thread: &str) -> Arc<Self> {
         Arc::new(ThreadLog {
             thread: thread.to_owned(),
+            writing: tokio::sync::Mutex::default(),
             recent: Mutex::default(),
             last: watch::Sender::new(0),
             is_loaded: OnceCell::new(),

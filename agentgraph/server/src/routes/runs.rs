@@ -275,6 +275,9 @@ async fn cancel_many(Shared(app): Shared, fields: Fields, Body(body): Body) -> R
             return Err(ApiError::invalid(detail));
         }
     }
+    for run in runs.iter().filter(|_| action == StopAction::RollBack) {
+        app.check_rollback(run.data["graph_id"].as_str().unwrap_or_default())?;
+    }
     let mut cancelled = false;
     for run in &runs {
         cancelled |= app.cancel(run, action, false).await?;
@@ -289,6 +292,9 @@ async fn cancel(Shared(app): Shared, Path((id, run)): Path<(String, String)>, fi
     let run = app.run(&id, &run).await?;
     let action = action_of(&fields)?;
     let wait = fields.flag("wait");
+    if action == StopAction::RollBack {
+        app.check_rollback(run.data["graph_id"].as_str().unwrap_or_default())?;
+    }
     if !app.cancel(&run, action, wait).await? {
         let detail = format!("Run {} is neither pending nor running", run.id);
         return Err(ApiError::new(StatusCode::NOT_FOUND, detail));

@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use agentgraph::run::{Interrupt, InterruptKind, StopReason};
-use agentgraph::{Durability, InterruptId};
+use agentgraph::{CheckpointId, Durability, InterruptId};
 use futures_util::StreamExt;
 use serde_json::{Map, Value, json};
 
-use super::RESULT;
 use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
 use super::request::{goto, recursion_limit, texts};
 use super::trace::{Kept, mark};
+use super::{RESULT, is_open};
 use crate::app::{App, merge, object, owner_of};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
@@ -41,6 +41,8 @@ struct Drive<'a> {
     hold: Option<&'a Hold>,
     /// The joins that never fired.
     stuck: Value,
+    /// How many calls of the graph were made.
+    calls: u64,
 }
 
 /// Why a run is not driven on.
@@ -63,6 +65,11 @@ impl App {
             live.end(Value::Null);
             return Ok(());
         };
+        if !is_open(&run) {
+            self.tell_end(&run, hold).await?;
+            self.end_for_readers(live, &run).await;
+            return Ok(());
+        }
         let thread = self.records.get(Kind::Thread, &live.thread).await?;
         let graph = run.data["graph_id"].as_str().and_then(|name| self.graphs.get(name));
         let (Some(thread), Some(graph)) = (thread, graph.cloned()) else {
@@ -80,7 +87,7 @@ impl App {
         let next = live.last_seq().map_or(0, |last| last.saturating_add(1));
         let reader = EventReader::new(&thread);
         let frames = Frames::new(&run, &thread, next);
-        let (kept, unsent, began) = (None, Vec::new(), Instant::now());
+        let (kept, unsent, began, calls) = (None, Vec::new(), Instant::now(), 0);
         let stuck = Value::Null;
         let drive = Drive {
             app: self,
@@ -96,6 +103,7 @@ impl App {
             unsent,
             hold,
             stuck,
+            calls,
         };
         drive.run().await
     }
@@ -206,7 +214,9 @@ impl Drive<'_> {
         }
         let before = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
         let change = |run: &mut Record| {
-            "running".clone_into(&mut run.status);
+            if is_open(run) {
+                "running".clone_into(&mut run.status);
+            }
             if is_new {
                 run.data["began_at"] = json!(before);
             }
@@ -305,7 +315,14 @@ impl Drive<'_> {
         };
         let (mut start, mut from) = match planned {
             Ok(planned) => planned,
-            Err(end) => return Ok(end),
+            Err(end) => {
+                // Events may have been lost with what drove it before. Its last values are not.
+                if let Some(head) = head.filter(|_| !is_new) {
+                    let values = json!({ "type": "values", "namespace": "", "values": head.values });
+                    self.tell(values);
+                }
+                return Ok(end);
+            }
         };
         let limit = recursion_limit(&kwargs).ok().flatten();
         let stops =
@@ -341,6 +358,7 @@ impl Drive<'_> {
         let views = if self.kept.is_some() { all_views() } else { views(&self.frames.modes) };
         let call = Call {
             thread: self.thread.id.clone(),
+            name: format!("{}/{}", self.run.id, self.calls),
             start,
             from,
             views,
@@ -356,6 +374,7 @@ impl Drive<'_> {
             takes_over: self.hold.is_some(),
             config: self.config.clone(),
         };
+        self.calls += 1;
         let mut events = match self.graph.call(call) {
             Ok(events) => events,
             Err(error) => return Ok(End::Failed(Failed::of(&error))),
@@ -367,14 +386,8 @@ impl Drive<'_> {
                     if event["type"] == "message" && !takes_messages {
                         continue;
                     }
-                    let read = self.reader.read(event);
                     self.look_for_readers().await?;
-                    if let Some((_, events)) = &mut self.kept {
-                        events.take(&read);
-                    }
-                    for frame in self.frames.take(&read, &self.reader.values) {
-                        self.send(frame);
-                    }
+                    self.tell(event);
                     self.log().await?;
                 }
                 GraphEvent::Ended(end, stuck) => {
@@ -384,6 +397,17 @@ impl Drive<'_> {
             }
         }
         Ok(End::Stopped(StopReason::Cancelled))
+    }
+
+    /// Makes frames and entries of the log of an event.
+    fn tell(&mut self, event: Value) {
+        let read = self.reader.read(event);
+        if let Some((_, events)) = &mut self.kept {
+            events.take(&read);
+        }
+        for frame in self.frames.take(&read, &self.reader.values) {
+            self.send(frame);
+        }
     }
 
     /// Adds an event to the trace, and what the records keep of it to them: at once, so that a kill takes no
@@ -408,16 +432,23 @@ impl Drive<'_> {
         let place = given.map_err(|error| Failed::new("BadRequest", error.detail))?;
         let input = &kwargs["input"];
         let command = &kwargs["command"];
-        if !is_new && self.has_moved(head) {
+        let has_moved = !is_new && self.has_moved(head);
+        if has_moved {
             let waits = head.is_some_and(|head| !asked(head).is_empty() || head.finished);
-            let is_answer = !command["resume"].is_null();
-            return Ok(match head {
-                Some(head) if waits && !is_answer => Plan::Nothing(standing(head)),
-                _ => Plan::Call(Start::Proceed, Begin::Head),
-            });
+            let is_elsewhere = self.graph.is_elsewhere();
+            match head {
+                Some(head) if waits && (is_elsewhere || command["resume"].is_null()) => {
+                    return Ok(Plan::Nothing(standing(head)));
+                }
+                // The call went on without this process: the same one again finds it.
+                _ if is_elsewhere => {}
+                _ => return Ok(Plan::Call(Start::Proceed, Begin::Head)),
+            }
         }
-        // The head is where a run goes on anyway. Only an older place is a fork.
+        // The head is where a run goes on anyway, and that of its begin where it went on. Only an older place is
+        // a fork.
         let from = match place {
+            Some(_) if has_moved => Begin::Head,
             Some(place) if !place.is_before_input && head.is_some_and(|head| head.id == place.id) => {
                 Begin::Head
             }
@@ -426,7 +457,8 @@ impl Drive<'_> {
             None => Begin::Head,
         };
         if command.is_object() {
-            return self.command(command, kwargs["strict_resume"] == true, head, from).await;
+            let is_strict = kwargs["strict_resume"] == true && !has_moved;
+            return self.command(command, is_strict, head, from, has_moved).await;
         }
         if !input.is_null() {
             return Ok(Plan::Call(Start::Input(input.clone()), from));
@@ -440,6 +472,12 @@ impl Drive<'_> {
                 Ok(Plan::Nothing(standing(head)))
             }
             (None, Begin::Head) => Ok(Plan::Call(Start::Input(json!({})), Begin::Head)),
+            // Nothing runs, and the thread is there again.
+            (_, Begin::At(id)) if self.has_finished_at(id).await? => {
+                let edit = Edit { at: Some(id), ..Edit::default() };
+                self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
+                Ok(Plan::Nothing(End::Finished))
+            }
             (_, from) => Ok(Plan::Call(Start::Proceed, from)),
         }
     }
@@ -448,6 +486,11 @@ impl Drive<'_> {
     fn has_moved(&self, head: Option<&Moment>) -> bool {
         let head = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
         self.run.data["began_at"] != json!(head)
+    }
+
+    async fn has_finished_at(&self, id: CheckpointId) -> Result<bool, Failed> {
+        let found = self.graph.state(&self.thread.id, Some(id)).await.map_err(|error| Failed::of(&error))?;
+        Ok(found.is_some_and(|found| found.finished && asked(&found).is_empty()))
     }
 
     /// The place just before an input: the checkpoint before it, or the begin of the thread.
@@ -459,7 +502,7 @@ impl Drive<'_> {
         Ok(found.parent.map_or(Begin::Start, Begin::At))
     }
 
-    /// A command: an update of the state, then answers. A strict one changes nothing if one of its answers is
+    /// A command: an update of the state unless that was made, then answers. A strict one changes nothing if one of its answers is
     /// to no open question; otherwise such an answer is ignored.
     async fn command(
         &self,
@@ -467,6 +510,7 @@ impl Drive<'_> {
         is_strict: bool,
         head: Option<&Moment>,
         from: Begin,
+        is_edited: bool,
     ) -> Result<Plan, Failed> {
         let resume = &command["resume"];
         let answers = by_id(resume, &head.map(asked).unwrap_or_default());
@@ -491,7 +535,7 @@ impl Drive<'_> {
             self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
             return Ok(Plan::Call(Start::Proceed, Begin::Head));
         }
-        if !command["update"].is_null() {
+        if !command["update"].is_null() && !is_edited {
             let edit = Edit { values: Some(command["update"].clone()), ..Edit::default() };
             self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
             now = self.graph.state(&self.thread.id, None).await.map_err(|error| Failed::of(&error))?;
@@ -680,7 +724,7 @@ fn asked(head: &Moment) -> Vec<&Interrupt> {
 }
 
 /// The end of a run that has nothing to do.
-fn standing(head: &Moment) -> End {
+pub(super) fn standing(head: &Moment) -> End {
     let asked = asked(head);
     if asked.is_empty() { End::Finished } else { End::Interrupted(asked.into_iter().cloned().collect()) }
 }

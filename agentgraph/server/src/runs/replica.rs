@@ -10,7 +10,7 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::drive::Halt;
-use super::{RunRequest, busy};
+use super::{AGAIN, RunRequest, busy};
 use crate::app::{App, OnRestart, owner_of};
 use crate::error::{ApiError, RecordError};
 use crate::ids;
@@ -22,9 +22,6 @@ const TAKEN: usize = 16;
 
 /// How long a reader of a run that is not resumable may be behind.
 const FLEETING: Duration = Duration::from_secs(3600);
-
-/// The pause before a run is driven again whose store failed, at first and at most.
-const AGAIN: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
 /// Why a thread is not driven on.
 #[derive(Clone, Copy, PartialEq)]
@@ -159,7 +156,16 @@ impl App {
         let [mut pause, longest] = AGAIN;
         let mut failed: Option<Arc<LiveRun>> = None;
         while !self.live.drain.is_cancelled() {
-            let driven = match shared.next(&hold.replica, thread).await {
+            // Before the claim is given back.
+            let told = match &failed {
+                Some(live) => self.tell_stored_end(&live.id, hold).await,
+                None => Ok(()),
+            };
+            let next = match told {
+                Ok(()) => shared.next(&hold.replica, thread).await,
+                Err(error) => Err(error),
+            };
+            let driven = match next {
                 Ok(Next::Lost) => return Left::Lost,
                 Ok(next) => {
                     self.look_after(failed.take(), &next);
@@ -228,10 +234,12 @@ impl App {
 
     /// Stops the runs of this process that are to be stopped.
     pub(super) async fn apply_stops(&self, shared: &dyn SharedRecords) -> Result<(), RecordError> {
-        for (run, stop) in shared.stops(&self.live.hold().replica).await? {
+        let hold = self.live.hold();
+        for (run, stop) in shared.stops(&hold.replica).await? {
             if let Some(live) = self.live.run(&run) {
                 live.stop(stop);
             }
+            self.end_waiting(&run, stop, Some(&hold)).await?;
         }
         Ok(())
     }
@@ -246,8 +254,7 @@ impl App {
                     let _ = self.live.started.send(self.followed(&run));
                 }
             }
-            Signal::Stopped { run } if self.live.run(&run).is_some() => self.apply_stops(shared).await?,
-            Signal::Stopped { .. } => {}
+            Signal::Stopped { .. } => self.apply_stops(shared).await?,
             Signal::Logged { log } => self.heard_of(&log).await?,
             Signal::Free => self.take_over(shared).await?,
             Signal::Missed => {

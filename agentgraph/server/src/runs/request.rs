@@ -1,5 +1,6 @@
 //! [`RunRequest`]: the body of a request for a run, checked.
 
+use agentgraph::{Dispatch, Goto};
 use serde_json::{Map, Value, json};
 
 use crate::app::{App, merge, object};
@@ -154,15 +155,30 @@ fn command(command: &Value) -> Result<Value, ApiError> {
     }
 }
 
-/// The nodes of a `goto`. A run that goes to the end goes nowhere.
-pub(super) fn goto(goto: &Value) -> Result<Vec<String>, ApiError> {
-    let nodes = match goto {
-        Value::Null => Vec::new(),
-        Value::String(node) => vec![node.clone()],
-        Value::Array(list) if list.iter().all(Value::is_string) => texts(goto),
-        _ => return Err(ApiError::invalid("command.goto must be a node or a list of nodes, without inputs")),
+/// The nodes of a `goto`, and those with an input of their own: `{node, input}`. A run that goes to the end
+/// goes nowhere.
+pub(super) fn goto(goto: &Value) -> Result<Vec<Goto>, ApiError> {
+    let given = match goto {
+        Value::Null => &[],
+        Value::Array(list) => list.as_slice(),
+        one => std::slice::from_ref(one),
     };
-    Ok(nodes.into_iter().filter(|node| !["", "__end__"].contains(&&**node)).collect())
+    let named = |node: &str| !["", "__end__"].contains(&node);
+    let mut targets = Vec::new();
+    for target in given {
+        match (target.as_str(), target["node"].as_str()) {
+            (Some(node), _) if named(node) => targets.push(Goto::Node(node.to_owned().into())),
+            (None, Some(node)) if named(node) => {
+                targets.push(Goto::Dispatch(Dispatch::new(node.to_owned(), target["input"].clone())));
+            }
+            (None, None) => {
+                let detail = "command.goto must be nodes, or objects with a node and its input";
+                return Err(ApiError::invalid(detail));
+            }
+            _ => {}
+        }
+    }
+    Ok(targets)
 }
 
 fn wire_id(body: &Value) -> Value {

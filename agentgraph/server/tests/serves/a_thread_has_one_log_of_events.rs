@@ -258,7 +258,8 @@ async fn runs_that_fail_or_are_cancelled_end_in_the_log() {
         let (status, _) = server.send(Method::POST, &path, None).await;
         assert_eq!(status, 202);
     }
-    for run in [run, queued] {
+    // The one that waits ends at once.
+    for run in [queued, run] {
         followed.until(|event| event.data["event_id"] == format!("synth:{run}:lc||interrupted")).await;
     }
     let run = server.start(&thread, "steps", json!({ "wait_ms": 3_600_000 })).await;

@@ -95,6 +95,25 @@ pub(crate) fn settings() -> CompiledGraph<Steps> {
     StateGraph::new().node("configured", configured).edge(START, "configured").compile().unwrap()
 }
 
+#[derive(serde::Serialize, serde::Deserialize, Clone)]
+struct Job {
+    word: String,
+    times: u32,
+}
+
+async fn work(job: Option<Input<Job>>) -> StepsUpdate {
+    match job {
+        Some(Input(Job { word, times })) => Steps::update().seen((0..times).map(|_| word.clone())),
+        None => Steps::update().seen(["nothing"]),
+    }
+}
+
+/// A node that takes an input of its own, and one that follows.
+fn jobs() -> CompiledGraph<Steps> {
+    let graph = StateGraph::new().node("work", work).node("second", second);
+    graph.edge(START, "work").edge("work", "second").compile().unwrap()
+}
+
 #[derive(State, serde::Serialize, serde::Deserialize, Clone, Debug, Default)]
 pub(crate) struct Chat {
     #[reduce(by_id)]
@@ -165,6 +184,7 @@ pub(crate) fn all_graphs(server: Server) -> Server {
         .graph("nested", nested())
         .graph("deep", deep())
         .graph("endless", endless())
+        .graph("jobs", jobs())
         .graph("settings", settings())
         .graph_without_schema("chat", chat())
 }

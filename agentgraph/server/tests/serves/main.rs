@@ -10,9 +10,11 @@ mod browser;
 mod postgres_server;
 
 mod a_caller_has_a_limited_share;
+mod a_failing_store_loses_no_end;
 mod a_killed_server_leaves_no_ghost_runs;
 mod a_thread_has_one_log_of_events;
 mod callers_see_only_what_is_theirs;
+mod calls_end_as_on_langgraph;
 mod clients_of_langgraph_work_unmodified;
 mod commands_are_answered_as_the_protocol_says;
 mod common;

@@ -114,6 +114,39 @@ async fn enqueued_runs_follow_one_another() {
 }
 
 #[tokio::test]
+async fn a_waiting_run_that_is_cancelled_ends_at_once() {
+    let server = Served::new().await;
+    let (thread, run) = busy(&server).await;
+    let runs = format!("/threads/{thread}/runs");
+    for action in ["interrupt", "rollback"] {
+        let mut waiting = quick("enqueue");
+        waiting["stream_mode"] = json!(["values"]);
+        let stream =
+            server.request(Method::POST, &format!("{runs}/stream")).json(&waiting).send().await.unwrap();
+        let place = stream.headers()["content-location"].to_str().unwrap().to_owned();
+        server.post(&format!("{place}/cancel?wait=true&action={action}"), &json!({})).await;
+        let (status, ended) = server.send(Method::GET, &place, None).await;
+        match action {
+            "interrupt" => assert_eq!(ended["status"], "interrupted"),
+            _ => assert_eq!(status, StatusCode::NOT_FOUND, "{ended}"),
+        }
+        // Its stream ends, too.
+        let events = stream.text().await.unwrap();
+        assert!(events.ends_with("event: end\r\ndata: null\r\n\r\n"), "{events}");
+        let (status, _) = server.send(Method::POST, &format!("{place}/cancel"), None).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "nothing is left to cancel");
+    }
+    // The run before it does not notice, and one after it has its turn.
+    assert_eq!(server.get(&format!("{runs}/{run}")).await["status"], "running");
+    assert_eq!(server.get(&format!("/threads/{thread}")).await["status"], "busy");
+    let last = server.post(&runs, &quick("enqueue")).await;
+    server.post(&format!("{runs}/{run}/cancel?wait=true"), &json!({})).await;
+    let joined = server.get(&format!("{runs}/{}/join", last["run_id"].as_str().unwrap())).await;
+    assert_eq!(joined["seen"], json!(["first quick", "second"]));
+    assert_eq!(server.get(&format!("/threads/{thread}")).await["status"], "idle");
+}
+
+#[tokio::test]
 async fn a_cancelled_run_leaves_its_thread_where_it_was() {
     let server = Served::new().await;
     let (thread, run) = busy(&server).await;

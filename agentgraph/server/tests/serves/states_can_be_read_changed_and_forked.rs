@@ -245,6 +245,35 @@ async fn a_run_goes_to_the_nodes_that_it_is_told() {
     assert_eq!(server.get(&format!("/threads/{asked}/state")).await["next"], json!(["ask"]));
 }
 
+/// LangGraph's `Send` in a command: a node for each, with an input of its own.
+#[tokio::test]
+async fn a_command_goes_to_nodes_with_inputs_of_their_own() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let run = |command: Value| json!({ "assistant_id": "jobs", "command": command });
+    server.post(&wait, &json!({ "assistant_id": "jobs", "input": {} })).await;
+    let sent = |word: &str, times: u32| json!({ "node": "work", "input": { "word": word, "times": times } });
+    let answer = server.post(&wait, &run(json!({ "goto": [sent("a", 1), sent("b", 2)] }))).await;
+    // Both run, in order, and what follows them runs once.
+    assert_eq!(answer["seen"], json!(["nothing", "second", "a", "b", "b", "second"]));
+    let answer = server.post(&wait, &run(json!({ "goto": sent("c", 1), "update": { "text": "x" } }))).await;
+    assert_eq!(
+        (&answer["seen"][6], &answer["text"]),
+        (&json!("c"), &json!("x")),
+        "one alone, after the update"
+    );
+    let mixed = run(json!({ "goto": ["second", sent("d", 1), "__end__"] }));
+    let answer = server.post(&wait, &mixed).await;
+    assert_eq!(answer["seen"].as_array().unwrap()[8..], ["second", "d", "second"]);
+    let wrong = run(json!({ "goto": { "node": "work", "input": { "word": 1 } } }));
+    assert_eq!(server.post(&wait, &wrong).await["__error__"]["error"], "BadInput");
+    for refused in [json!({ "input": {} }), json!([1]), json!({ "node": 1 })] {
+        let (status, answer) = server.send(Method::POST, &wait, Some(&run(json!({ "goto": refused })))).await;
+        assert_eq!(status, 422, "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn a_state_is_changed_from_outside_and_the_run_goes_on_from_there() {
     let server = Served::new().await;

@@ -5,10 +5,12 @@ use std::collections::HashSet;
 
 use crate::engine::frontier::Frontier;
 use crate::engine::left_over::EditedTasks;
-use crate::engine::task_output::unknown_target;
+use crate::engine::task_output::{Target, target};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
+use crate::graph::topology::END_ID;
+use crate::step::Goto;
 use crate::typed::AnyUpdate;
 use crate::words::{Interrupt, InterruptKind};
 use agentgraph_checkpoint::Source;
@@ -23,7 +25,7 @@ pub(crate) enum Edit {
     AsStart(AnyUpdate),
     AsEnd(AnyUpdate),
     /// The thread continues at these nodes, with or without a change of the state.
-    Goto(Option<AnyUpdate>, Vec<String>),
+    Goto(Option<AnyUpdate>, Vec<Goto>),
 }
 
 impl Edit {
@@ -83,24 +85,25 @@ impl Loop {
                 self.begin_input(input)?;
                 self.commit(Source::Update, None).await
             }
-            Edit::AsEnd(update) => self.edit_to(&[], Some(update), behind).await,
+            Edit::AsEnd(update) => self.edit_to(Vec::new(), Some(update), behind).await,
             Edit::Goto(_, _) if self.position.eager.is_some() => {
                 let problem = "an eager graph goes on at a node through an edge: use `.as_node(..)`";
                 Err(Error::new(Code::EditRejected, problem))
             }
             Edit::Goto(update, nodes) => {
                 let core = &self.position.graph;
-                let found = nodes.iter().map(|name| core.id(name).ok_or_else(|| unknown_target(core, name)));
-                let found = found.collect::<Result<Vec<u32>, Error>>()?;
-                self.edit_to(&found, update, behind).await
+                let found = nodes.into_iter().map(|goto| target(core, &[], goto));
+                let found = found.collect::<Result<Vec<Target>, Error>>()?;
+                self.edit_to(found, update, behind).await
             }
         }
     }
 
-    /// Ends the superstep that is open. The thread continues at these nodes, or ends if there are none.
+    /// Ends the superstep that is open. The thread continues at these targets, or ends if there are none.
+    /// Dispatches come from the start, as those of an input do.
     async fn edit_to(
         &mut self,
-        nodes: &[u32],
+        targets: Vec<Target>,
         update: Option<AnyUpdate>,
         behind: Option<EditedTasks<'_>>,
     ) -> Result<(), Error> {
@@ -113,7 +116,13 @@ impl Loop {
         }
         self.clear_frontier();
         self.end_edits();
-        nodes.iter().for_each(|node| self.position.frontier.pull(*node));
+        let start = self.position.graph.topology.start();
+        for Target { node, input, .. } in targets.into_iter().filter(|target| target.node != END_ID) {
+            match input {
+                Some(input) => self.position.frontier.dispatch(node, start, input),
+                None => self.position.frontier.pull(node),
+            }
+        }
         self.position.frontier.settle();
         self.commit(Source::Update, None).await
     }
