@@ -1,57 +1,10 @@
-// `useStream` of @langchain/react in a page without a browser, against a server at argv[2].
+// `useStream` of @langchain/react, and the classic one.
 import assert from "node:assert/strict";
-import { Window } from "happy-dom";
+import { pageOf } from "./hooks.mjs";
+import { useStream } from "@langchain/react";
+import { useStream as useClassicStream } from "@langchain/langgraph-sdk/react";
 
-const url = process.argv[2];
-const { fetch } = globalThis;
-const page = new Window({ url });
-Object.assign(globalThis, { window: page, document: page.document, fetch });
-Object.defineProperty(globalThis, "navigator", { value: page.navigator, configurable: true });
-const { createElement, useEffect } = await import("react");
-const { createRoot } = await import("react-dom/client");
-const { useStream } = await import("@langchain/react");
-const { useStream: useClassicStream } = await import("@langchain/langgraph-sdk/react");
-
-// Renders the hook, and lets the test wait for what it shows.
-function page_of(options, useHook = useStream) {
-  const waiting = new Set();
-  const shown = { stream: undefined };
-  const root = createRoot(document.body.appendChild(document.createElement("div")));
-  const Page = () => {
-    const stream = useHook({ apiUrl: url, ...options });
-    // The classic hook asks for the modes of what a page shows.
-    void [stream.values, stream.messages, stream.interrupt];
-    useEffect(() => {
-      shown.stream = stream;
-      for (const check of [...waiting]) check();
-    });
-    return null;
-  };
-  root.render(createElement(Page));
-  return {
-    get stream() {
-      return shown.stream;
-    },
-    until(what, holds) {
-      return new Promise((resolve, reject) => {
-        const late = setTimeout(() => {
-          const { values, messages, interrupts, isLoading, error } = shown.stream ?? {};
-          reject(new Error(`${what}: ${JSON.stringify({ values, messages, interrupts, isLoading, error: String(error) })}`));
-        }, 30_000);
-        const check = () => {
-          if (!shown.stream || !holds(shown.stream)) return;
-          waiting.delete(check);
-          clearTimeout(late);
-          resolve();
-        };
-        waiting.add(check);
-        check();
-      });
-    },
-    close: () => root.unmount(),
-  };
-}
-
+const page_of = (options, useHook = useStream) => pageOf(useHook, options);
 const texts = (stream) => stream.messages.map((message) => message.text);
 
 const talking = page_of({ assistantId: "chat", transport: "websocket" });

@@ -42,9 +42,11 @@ async fn streams_of_threads_are_served_to_python() {
 /// Runs a module of this folder beside the packages of another one, where it finds them.
 async fn plays_in(folder: &Path, script: &str) {
     let server = Served::new().await;
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(script);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    for file in ["hooks.mjs", script] {
+        std::fs::copy(source.join(file), folder.join(file)).unwrap();
+    }
     let copy = folder.join(script);
-    std::fs::copy(source, &copy).unwrap();
     // Node.js 20 has a WebSocket, but hides it.
     let node = ["--experimental-websocket"];
     let played = Command::new("node").args(node).arg(copy).arg(&server.url).output().await.unwrap();
@@ -80,5 +82,13 @@ async fn streams_of_threads_are_served_to_javascript() {
 async fn the_hook_of_react_is_served() {
     for folder in folders("LANGGRAPH_REACT") {
         plays_in(&folder, "react.mjs").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the hook from npm: run `.ci/server-clients`"]
+async fn the_calls_of_agent_chat_ui_are_served() {
+    for folder in folders("LANGGRAPH_CHAT_UI") {
+        plays_in(&folder, "chat_ui.mjs").await;
     }
 }
