@@ -129,10 +129,10 @@ impl<S: State> StateEdit<S> {
         self
     }
 
-    /// Makes the thread continue at these nodes and [dispatches](crate::Dispatch), as if a node had returned a
-    /// [`Command`](crate::Command) that goes to them. Nodes that were to run next are given up with their open interrupts. On the newest
-    /// checkpoint, updates of finished siblings are kept. An [`update`](Self::update) of the same edit is
-    /// made first.
+    /// Makes the thread continue at these nodes and [dispatches](crate::Dispatch), as if a node had returned
+    /// a [`Command`](crate::Command) that goes to them. Nodes that were to run next are given up with their
+    /// open interrupts. On the newest checkpoint, updates of finished siblings are kept. An
+    /// [`update`](Self::update) of the same edit is made first.
     ///
     /// Awaiting the edit is [`Code::UnknownTarget`] for a name that the graph does not have, and
     /// [`Code::EditRejected`] for an eager graph.

@@ -445,8 +445,8 @@ impl Drive<'_> {
                 _ => return Ok(Plan::Call(Start::Proceed, Begin::Head)),
             }
         }
-        // The head is where a run goes on anyway, and that of its begin where it went on. Only an older place is
-        // a fork.
+        // The head is where a run goes on anyway, and so is where it began if it went on. Only an older place
+        // is a fork.
         let from = match place {
             Some(_) if has_moved => Begin::Head,
             Some(place) if !place.is_before_input && head.is_some_and(|head| head.id == place.id) => {
@@ -502,8 +502,8 @@ impl Drive<'_> {
         Ok(found.parent.map_or(Begin::Start, Begin::At))
     }
 
-    /// A command: an update of the state unless that was made, then answers. A strict one changes nothing if one of its answers is
-    /// to no open question; otherwise such an answer is ignored.
+    /// A command: an update of the state unless that was made, then answers. A strict one changes nothing if
+    /// one of its answers is to no open question; otherwise such an answer is ignored.
     async fn command(
         &self,
         command: &Value,

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 
 use crate::engine::frontier::Frontier;
 use crate::engine::left_over::EditedTasks;
-use crate::engine::task_output::{Target, target};
+use crate::engine::task_output::{Target, target, unknown_target};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::topology::END_ID;
 use crate::step::Goto;
 use crate::typed::AnyUpdate;
-use crate::words::{Interrupt, InterruptKind};
+use crate::words::{END, Interrupt, InterruptKind};
 use agentgraph_checkpoint::Source;
 
 /// An edit: its update, and the position of the thread after it.
@@ -92,7 +92,11 @@ impl Loop {
             }
             Edit::Goto(update, nodes) => {
                 let core = &self.position.graph;
-                let found = nodes.into_iter().map(|goto| target(core, &[], goto));
+                let found = nodes.into_iter().map(|goto| match target(core, &[], goto)? {
+                    // An edit that ends the run is another one.
+                    Target { node: END_ID, .. } => Err(unknown_target(core, END)),
+                    found => Ok(found),
+                });
                 let found = found.collect::<Result<Vec<Target>, Error>>()?;
                 self.edit_to(found, update, behind).await
             }
@@ -117,7 +121,7 @@ impl Loop {
         self.clear_frontier();
         self.end_edits();
         let start = self.position.graph.topology.start();
-        for Target { node, input, .. } in targets.into_iter().filter(|target| target.node != END_ID) {
+        for Target { node, input, .. } in targets {
             match input {
                 Some(input) => self.position.frontier.dispatch(node, start, input),
                 None => self.position.frontier.pull(node),
