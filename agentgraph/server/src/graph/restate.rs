@@ -238,6 +238,10 @@ impl<S: StoredState> ShownGraph for RestateGraph<S> {
         self.shape.mermaid()
     }
 
+    fn is_eager(&self) -> bool {
+        self.shape.is_eager()
+    }
+
     fn svg_at(
         &self,
         _: &str,
@@ -249,6 +253,15 @@ impl<S: StoredState> ShownGraph for RestateGraph<S> {
 
     fn branches(&self, _: &str) -> BoxFuture<'_, Result<Vec<Branch>, Error>> {
         async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn order(
+        &self,
+        _: &str,
+        _: Option<CheckpointId>,
+        _: Option<CheckpointId>,
+    ) -> BoxFuture<'_, Result<(Vec<(String, u64)>, bool), Error>> {
+        async { Ok((Vec::new(), false)) }.boxed()
     }
 
     fn report(&self, thread: &str, at: Option<CheckpointId>) -> BoxFuture<'_, Result<Option<Value>, Error>> {
