@@ -84,10 +84,10 @@ async fn lists_and_counts_have_what_is_the_callers_own() {
         assert_eq!(caller.post("/threads/count", &json!({})).await, threads);
         let found = caller.post("/threads/search", &json!({})).await;
         assert_eq!(found.as_array().unwrap().len(), threads);
-        let graphs = 11;
+        let graphs = 12;
         assert_eq!(caller.post("/assistants/count", &json!({})).await, graphs + own_assistants);
         let page = caller.post("/assistants/search", &json!({ "limit": 5, "offset": 9 })).await;
-        assert_eq!(page.as_array().unwrap().len(), 2 + own_assistants);
+        assert_eq!(page.as_array().unwrap().len(), 3 + own_assistants);
     }
     let of_ada = json!({ "metadata": { "owner": "ada" } });
     assert_eq!(stranger.post("/threads/search", &of_ada).await, json!([]));

@@ -44,7 +44,7 @@ async fn each_error_is_a_detail_with_its_status() {
             422,
             "POST",
             "/threads/{thread}/runs",
-            run(json!({ "command": { "goto": { "node": "second", "input": {} } } })),
+            run(json!({ "command": { "goto": { "input": {} } } })),
         ),
         (422, "POST", "/threads/{thread}/runs", run(json!({ "config": { "recursion_limit": 0 } }))),
         (422, "POST", "/threads/search", Some(json!({ "limit": 1_000_000 }))),
