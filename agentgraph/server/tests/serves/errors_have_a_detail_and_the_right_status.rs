@@ -40,12 +40,7 @@ async fn each_error_is_a_detail_with_its_status() {
         (422, "POST", "/threads/{thread}/runs", run(json!({ "multitask_strategy": "none" }))),
         (422, "POST", "/threads/{thread}/runs", run(json!({ "checkpoint_id": "no-uuid" }))),
         (422, "POST", "/threads/{thread}/runs", run(json!({ "after_seconds": -1 }))),
-        (
-            422,
-            "POST",
-            "/threads/{thread}/runs",
-            run(json!({ "command": { "goto": { "input": {} } } })),
-        ),
+        (422, "POST", "/threads/{thread}/runs", run(json!({ "command": { "goto": { "input": {} } } }))),
         (422, "POST", "/threads/{thread}/runs", run(json!({ "config": { "recursion_limit": 0 } }))),
         (422, "POST", "/threads/search", Some(json!({ "limit": 1_000_000 }))),
         (422, "POST", "/threads/search", Some(json!({ "status": "'; DROP TABLE" }))),
