@@ -201,7 +201,7 @@ async fn timed_attempt(
         limited => {
             let stops = policies.elsewhere.is_none();
             let at = (task.request.step, task.request.index);
-            within(limited, stops, at, &shared.beats, &*shared.services, run).await
+            within(limited, stops, at, &shared.bounds.beats, &*shared.services, run).await
         }
     }
 }

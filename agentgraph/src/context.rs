@@ -111,13 +111,8 @@ pub(crate) struct RunShared {
     pub(crate) control: Control,
     pub(crate) sessions: Sessions,
     pub(crate) audience: Audience,
-    pub(crate) max_supersteps: u64,
     pub(crate) services: Arc<dyn Services>,
-    /// The resources the run has used; a run inside a task uses its root's.
-    pub(crate) spending: Spending,
-    /// A node asked for the run to stop at the next boundary.
-    pub(crate) drains: AtomicBool,
-    pub(crate) beats: Heartbeats,
+    pub(crate) bounds: Bounds,
     /// The task around this run.
     pub(crate) outer: Option<Box<Outer>>,
     /// The part of the run that runs inside its tasks need.
@@ -127,6 +122,23 @@ pub(crate) struct RunShared {
     pub(crate) host: Option<Arc<dyn Host>>,
     /// The id of the only task, in a process that runs single tasks for a host.
     pub(crate) only_task: Option<TaskId>,
+}
+
+/// What may end a run, or an attempt of a task, early.
+pub(crate) struct Bounds {
+    pub(crate) max_supersteps: u64,
+    /// The resources the run has used; a run inside a task uses its root's.
+    pub(crate) spending: Spending,
+    /// A node asked for the run to stop at the next boundary.
+    pub(crate) drains: AtomicBool,
+    /// The signs of life of tasks with an idle timeout.
+    pub(crate) beats: Heartbeats,
+}
+
+impl Bounds {
+    pub(crate) fn new(max_supersteps: u64, spending: Spending) -> Self {
+        Bounds { max_supersteps, spending, drains: AtomicBool::new(false), beats: Heartbeats::default() }
+    }
 }
 
 /// The listeners to the events of nodes.
@@ -173,7 +185,7 @@ pub(crate) struct VisibleEdits {
 
 impl RunShared {
     /// The name of a node that is not a temporary one.
-    pub(crate) fn node_name(&self, node: u32) -> Option<&Arc<str>> {
+    fn node_name(&self, node: u32) -> Option<&Arc<str>> {
         self.graph.names.get(node as usize)
     }
 
@@ -197,7 +209,7 @@ impl RunShared {
     }
 
     /// The desk that accepts edits now.
-    pub(crate) fn desk_now(&self) -> Arc<dyn Desk> {
+    fn desk_now(&self) -> Arc<dyn Desk> {
         self.lock_visible().desk.as_ref().map_or_else(|| Arc::clone(&self.editing.desk), Arc::clone)
     }
 
@@ -213,12 +225,7 @@ impl RunShared {
     }
 
     /// Submits a temporary edit of a task, and reports a refusal to the stream.
-    pub(crate) fn submit(
-        &self,
-        task: TaskRequest,
-        edit: GraphEdit,
-        made: Option<NodeValue>,
-    ) -> Result<(), EditError> {
+    fn submit(&self, task: TaskRequest, edit: GraphEdit, made: Option<NodeValue>) -> Result<(), EditError> {
         let Err(why) = self.desk_now().submit(self, task, &edit, made) else { return Ok(()) };
         let refused = EditError::new(edit, why);
         if let Some(sink) = &self.audience.sink {
@@ -570,31 +577,31 @@ impl Ctx {
 
     /// The number of further supersteps that this call may take.
     pub fn remaining_steps(&self) -> u64 {
-        self.shared.max_supersteps.saturating_sub(self.request.step)
+        self.shared.bounds.max_supersteps.saturating_sub(self.request.step)
     }
 
     /// Stops the run gracefully: this superstep finishes and is committed, then the call ends with
     /// [`StopReason::Drained`](crate::StopReason::Drained), and `proceed()` continues the run. In the last
     /// superstep it has no effect: the run finishes.
     pub fn drain(&self) {
-        self.shared.root().drains.store(true, Ordering::Release);
+        self.shared.root().bounds.drains.store(true, Ordering::Release);
     }
 
     /// Counts resources that this task has used, for the run's [`Budget`](crate::Budget): tokens, or money
     /// in its smallest unit. The use of a failed attempt counts too. Counted with and without a budget.
     pub fn spend(&self, unit: impl AsRef<str>, amount: u64) {
-        self.shared.root().spending.spend(unit.as_ref(), amount);
+        self.shared.root().bounds.spending.spend(unit.as_ref(), amount);
     }
 
     /// The amount of a unit that the run has spent, in all its calls. On a [`Host`](crate::host::Host) the
     /// amount at the start of the attempt, and what the attempt has spent itself.
     pub fn spent(&self, unit: &str) -> u64 {
-        self.shared.root().spending.spent(unit)
+        self.shared.root().bounds.spending.spent(unit)
     }
 
     /// The rest of a unit in the run's budget; `None` if the budget does not limit the unit.
     pub fn remaining(&self, unit: &str) -> Option<u64> {
-        self.shared.root().spending.left(unit)
+        self.shared.root().bounds.spending.left(unit)
     }
 
     /// The attempt under the node's retry policy, counted from 1.

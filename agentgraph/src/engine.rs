@@ -76,7 +76,7 @@ use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::services::{micros, yield_now};
 
 /// What runs the nodes of some graphs in place of the loop.
-pub(crate) type Conductors = (Option<Arc<dyn Driver>>, Option<Arc<dyn Express>>);
+type Conductors = (Option<Arc<dyn Driver>>, Option<Arc<dyn Express>>);
 
 /// One call of a run: the parts that its loop works with.
 pub(crate) struct Loop {
@@ -243,14 +243,14 @@ impl Loop {
     /// The reason to end the call: a node asked for a drain, or a limit is reached.
     #[inline]
     pub(super) fn used_up(&self) -> Option<StopReason> {
-        if self.runtime.shared.drains.load(Ordering::Acquire) {
+        if self.runtime.shared.bounds.drains.load(Ordering::Acquire) {
             return Some(StopReason::Drained);
         }
-        if self.position.step >= self.runtime.shared.max_supersteps {
+        if self.position.step >= self.runtime.shared.bounds.max_supersteps {
             return Some(StopReason::Limit);
         }
-        if self.runtime.shared.spending.has_budget()
-            && self.runtime.shared.spending.is_used_up(self.position.step)
+        if self.runtime.shared.bounds.spending.has_budget()
+            && self.runtime.shared.bounds.spending.is_used_up(self.position.step)
         {
             return Some(StopReason::Budget);
         }

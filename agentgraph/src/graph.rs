@@ -89,7 +89,7 @@ pub struct StateGraph<S: State> {
 }
 
 /// The calls on the builder, without its state type.
-pub(crate) struct Declared {
+struct Declared {
     schema: AnySchema,
     schema_place: CodePlace,
     nodes: Vec<DeclaredNode>,
@@ -165,7 +165,7 @@ struct DeclaredBreak {
 
 /// The position of a static interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Break {
+enum Break {
     Before,
     After,
 }

@@ -107,17 +107,17 @@ impl<S: State> RunBuilder<S> {
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn invoke(graph: Arc<Attached>, input: S::Update) -> Self {
+    fn invoke(graph: Arc<Attached>, input: S::Update) -> Self {
         Self::new(graph, Ok(CallRequest::Invoke(AnyUpdate::new::<S>(input))))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn resume(graph: Arc<Attached>, answer: impl Serialize) -> Self {
+    fn resume(graph: Arc<Attached>, answer: impl Serialize) -> Self {
         Self::new(graph, answer_value(answer).map(|value| CallRequest::Resume(Answers::Bare(value))))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn resume_many<A: Serialize>(
+    fn resume_many<A: Serialize>(
         graph: Arc<Attached>,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Self {
@@ -126,17 +126,17 @@ impl<S: State> RunBuilder<S> {
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn proceed(graph: Arc<Attached>) -> Self {
+    fn proceed(graph: Arc<Attached>) -> Self {
         Self::new(graph, Ok(CallRequest::Proceed))
     }
 
     /// Sets the initial state of a run without a store.
-    pub(crate) fn begin_on(self, state: Option<Arc<S>>) -> Self {
+    fn begin_on(self, state: Option<Arc<S>>) -> Self {
         self.change(|plan| plan.begins_on = state.map(|state| Arc::new(AnyState::new(state))))
     }
 
     /// Changes the input of a call that has one.
-    pub(crate) fn with_input(mut self, change: impl FnOnce(&mut S::Update) -> Result<(), Error>) -> Self {
+    fn with_input(mut self, change: impl FnOnce(&mut S::Update) -> Result<(), Error>) -> Self {
         if let Ok(CallRequest::Invoke(input)) = &mut self.plan.request
             && let Err(error) = change(input.get_mut::<S>())
         {

@@ -19,7 +19,7 @@ pub(crate) fn check(id: InterruptId, node: &str, schema: &Value, answer: &Value)
 }
 
 /// The places and reasons of a mismatch, without the answer. `None` if the answer fits.
-pub(crate) fn problem(schema: &Value, answer: &Value) -> Option<String> {
+pub(super) fn problem(schema: &Value, answer: &Value) -> Option<String> {
     // Without a validator, the node reads the answer as its type in any case.
     let validator = jsonschema::validator_for(schema).ok()?;
     let problems = validator.iter_errors(answer).take(MOST).map(|error| {

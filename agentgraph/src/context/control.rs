@@ -215,12 +215,12 @@ impl Control {
         self.used.store(true, Ordering::Release);
     }
 
-    pub(crate) fn once_storage(&self) -> OnceStorage {
+    pub(super) fn once_storage(&self) -> OnceStorage {
         self.once_storage
     }
 
     /// Looks at the durable steps of a task; `None` if the task has ended.
-    pub(crate) fn once<R>(&self, task: TaskRequest, look: impl FnOnce(&mut OnceResults) -> R) -> Option<R> {
+    pub(super) fn once<R>(&self, task: TaskRequest, look: impl FnOnce(&mut OnceResults) -> R) -> Option<R> {
         if !self.is_running(task) {
             return None;
         }
@@ -229,7 +229,7 @@ impl Control {
     }
 
     /// Records that a result waits to be stored.
-    pub(crate) fn note_unstored(&self, task: TaskRequest, key: Arc<OnceKey>) {
+    pub(super) fn note_unstored(&self, task: TaskRequest, key: Arc<OnceKey>) {
         lock(&self.unstored).push((task, key));
         self.has_unstored.store(true, Ordering::Release);
     }
@@ -263,7 +263,7 @@ impl Control {
     }
 
     /// Looks at the durable steps of a task that may have ended, if it has any.
-    pub(crate) fn leave_once(&self, task: TaskRequest, look: impl FnOnce(&mut OnceResults)) {
+    pub(super) fn leave_once(&self, task: TaskRequest, look: impl FnOnce(&mut OnceResults)) {
         if self.is_running(task)
             && let Some(cell) = self.cells().get_mut(&task.index)
         {
@@ -272,7 +272,7 @@ impl Control {
     }
 
     /// Warns, once in a run, that the results of durable steps are not stored.
-    pub(crate) fn warn_of_once(&self, name: &str) {
+    pub(super) fn warn_of_once(&self, name: &str) {
         if !self.warned_of_once.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 target: "agentgraph",
@@ -335,7 +335,7 @@ impl Control {
     }
 
     /// Asks a question of a task: returns the answer if there is one, and otherwise records the question.
-    pub(crate) fn interrupt<T: DeserializeOwned>(
+    pub(super) fn interrupt<T: DeserializeOwned>(
         &self,
         task: TaskRequest,
         which: AskedSpot,
@@ -358,7 +358,7 @@ impl Control {
 
     /// Voids an answer of a task, and asks its question again: the answer to the question with this key, or
     /// the last one that the attempt took.
-    pub(crate) fn reject(&self, task: TaskRequest, key: Option<String>, reason: String) -> Interrupted {
+    pub(super) fn reject(&self, task: TaskRequest, key: Option<String>, reason: String) -> Interrupted {
         if !self.is_running(task) {
             return Interrupted;
         }
@@ -367,7 +367,7 @@ impl Control {
 
     /// Sleeps until a time, in microseconds since 1970, as a question that this time answers. `Ok` if the
     /// sleep is over.
-    pub(crate) fn sleep(
+    pub(super) fn sleep(
         &self,
         task: TaskRequest,
         name: String,
@@ -380,14 +380,14 @@ impl Control {
 
     /// Whether the attempt has called every durable step that has a result, and has asked every question that
     /// has an answer.
-    pub(crate) fn is_beyond_earlier_calls(&self, task: TaskRequest) -> bool {
+    pub(super) fn is_beyond_earlier_calls(&self, task: TaskRequest) -> bool {
         let cells = self.cells();
         let cell = cells.get(&task.index).filter(|_| self.is_running(task));
         cell.is_none_or(|cell| cell.once.has_called_all() && cell.questions.has_asked_all_answered())
     }
 
     /// The results of a task's durable steps, in the order in which they came.
-    pub(crate) fn done_steps(&self, task: TaskRequest) -> Vec<StoredOnce> {
+    pub(super) fn done_steps(&self, task: TaskRequest) -> Vec<StoredOnce> {
         let cells = self.cells();
         let cell = cells.get(&task.index).filter(|_| self.is_running(task));
         cell.map(|cell| cell.once.all()).unwrap_or_default()

@@ -267,7 +267,7 @@ impl ProposedEdit {
         !self.adds_function() && merged.contains(&self.edit)
     }
 
-    pub(crate) fn adds_function(&self) -> bool {
+    fn adds_function(&self) -> bool {
         matches!(self.edit, GraphEdit::AddNode { template: None, .. })
     }
 

@@ -55,7 +55,7 @@ pub(crate) struct Nest {
 }
 
 /// The superstep, the index of the task, and whether it handles a failure.
-pub(crate) type CallKey = (u64, u32, bool);
+type CallKey = (u64, u32, bool);
 
 /// The running superstep.
 #[derive(Default)]
@@ -202,7 +202,7 @@ impl RunShared {
 
     /// The innermost streamed run around this one, and its task around the given one: this run, if
     /// subgraphs are streamed too, otherwise the caller's run.
-    pub(crate) fn streamed_run(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
+    pub(super) fn streamed_run(&self, mut request: TaskRequest) -> (&RunShared, TaskRequest) {
         let mut shared = self;
         while let (None, Some(outer)) = (&shared.audience.sink, &shared.outer) {
             (shared, request) = (&outer.shared, outer.request);
@@ -212,7 +212,7 @@ impl RunShared {
 
     /// A sign of life of a task, and of all tasks around it.
     pub(crate) fn beat(&self, request: TaskRequest) {
-        self.beats.beat((request.step, request.index));
+        self.bounds.beats.beat((request.step, request.index));
         if let Some(outer) = &self.outer {
             outer.shared.beat(outer.request);
         }

@@ -15,7 +15,7 @@ use agentgraph_checkpoint::PendingWrite;
 
 /// A spot, as named by the caller of [`Questions::ask`].
 #[derive(Debug)]
-pub(crate) enum AskedSpot {
+pub(super) enum AskedSpot {
     /// The next one without a key.
     Next,
     Key(InterruptKey),
@@ -96,7 +96,7 @@ impl AskProblem {
 
 /// The questions of one task: see the module.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
+pub(super) struct Questions {
     asked: Vec<AskedQuestion>,
     /// The number of questions without a key that the attempt has asked.
     next: u32,
@@ -112,24 +112,24 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    pub(crate) fn of(asked: Vec<AskedQuestion>) -> Self {
+    pub(super) fn of(asked: Vec<AskedQuestion>) -> Self {
         Questions { asked, ..Questions::default() }
     }
 
     /// The questions of earlier calls.
-    pub(crate) fn asked(&self) -> &[AskedQuestion] {
+    pub(super) fn asked(&self) -> &[AskedQuestion] {
         &self.asked
     }
 
     /// A new attempt asks from the start.
-    pub(crate) fn begin_attempt(&mut self) {
+    pub(super) fn begin_attempt(&mut self) {
         self.next = 0;
         self.keys.clear();
         self.taken = None;
     }
 
     /// Whether the task waits or cannot continue, so that it must not be called again.
-    pub(crate) fn are_closed(&self) -> bool {
+    pub(super) fn are_closed(&self) -> bool {
         !self.asks.requests.is_empty() || self.is_broken()
     }
 
@@ -137,15 +137,15 @@ impl Questions {
         self.refused.is_some() || self.ask_problem.is_some()
     }
 
-    pub(crate) fn asks(&self) -> Option<&NewQuestions> {
+    pub(super) fn asks(&self) -> Option<&NewQuestions> {
         Some(&self.asks).filter(|asks| !asks.requests.is_empty())
     }
 
-    pub(crate) fn refused(&self) -> Option<&Refusal> {
+    pub(super) fn refused(&self) -> Option<&Refusal> {
         self.refused.as_ref()
     }
 
-    pub(crate) fn ask_problem(&self) -> Option<&AskProblem> {
+    pub(super) fn ask_problem(&self) -> Option<&AskProblem> {
         self.ask_problem.as_ref()
     }
 
@@ -155,7 +155,7 @@ impl Questions {
     }
 
     /// Asks a question. Returns the answer with the number of its question, if there is one.
-    pub(crate) fn ask(
+    pub(super) fn ask(
         &mut self,
         which: AskedSpot,
         value: Result<Value, serde_json::Error>,
@@ -192,7 +192,7 @@ impl Questions {
     }
 
     /// Voids the answer at a spot, or the last one that the attempt took, and asks its question again.
-    pub(crate) fn reject(&mut self, spot: Option<Spot>, reason: String) -> Interrupted {
+    pub(super) fn reject(&mut self, spot: Option<Spot>, reason: String) -> Interrupted {
         let key = match &spot {
             Some(Spot::Key(key)) => Some(key.clone()),
             _ => None,
@@ -236,7 +236,7 @@ impl Questions {
     }
 
     /// Whether the attempt has asked all questions that have answers.
-    pub(crate) fn has_asked_all_answered(&self) -> bool {
+    pub(super) fn has_asked_all_answered(&self) -> bool {
         self.asked.iter().filter(|asked| matches!(asked.answer, AnswerState::With(_))).all(|asked| {
             match &asked.spot {
                 Spot::Nth(nth) => *nth < self.next,
@@ -259,7 +259,7 @@ impl Questions {
 
     /// Opens a question without an answer. An answer to another question at its spot is voided. `until` is
     /// the end of a sleep.
-    pub(crate) fn open(
+    pub(super) fn open(
         &mut self,
         spot: Spot,
         value: Value,
@@ -320,7 +320,7 @@ impl Questions {
     }
 
     /// Takes back an answer that the task could not decode, so that its question stays open.
-    pub(crate) fn refuse(&mut self, n: u32, problem: String, schema: Option<Value>) -> Interrupted {
+    pub(super) fn refuse(&mut self, n: u32, problem: String, schema: Option<Value>) -> Interrupted {
         if self.refuses {
             return Interrupted;
         }

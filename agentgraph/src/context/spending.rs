@@ -89,12 +89,12 @@ impl Spending {
         self.unstored.store(true, Ordering::Release);
     }
 
-    pub(crate) fn spent(&self, unit: &str) -> u64 {
+    pub(super) fn spent(&self, unit: &str) -> u64 {
         self.units().get(unit).copied().unwrap_or(0)
     }
 
     /// The rest of a unit; `None` if the budget does not limit it.
-    pub(crate) fn left(&self, unit: &str) -> Option<u64> {
+    pub(super) fn left(&self, unit: &str) -> Option<u64> {
         let limit = *self.budget.as_ref()?.units.get(unit)?;
         Some(limit.saturating_sub(self.spent(unit)))
     }

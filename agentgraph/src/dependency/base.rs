@@ -82,11 +82,11 @@ pub(crate) struct Base {
 }
 
 /// An edge: from, to.
-pub(crate) type Pair = (u32, u32);
+pub(super) type Pair = (u32, u32);
 
 /// All edges of a graph.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Edges<'a> {
+pub(super) struct Edges<'a> {
     /// The data edges, as they were added.
     pub(in crate::dependency) all: &'a [Pair],
     /// The places in `all` of those that come before the earlier dependencies of their nodes.
@@ -108,7 +108,7 @@ impl Edges<'_> {
 impl Base {
     /// # Errors
     /// The nodes of a cycle, in its order.
-    pub(crate) fn of(nodes: u32, edges: Edges<'_>, joins: Vec<Join>) -> Result<Self, Vec<u32>> {
+    pub(super) fn of(nodes: u32, edges: Edges<'_>, joins: Vec<Join>) -> Result<Self, Vec<u32>> {
         let orders = edges.orders;
         let sources = edges.by_dependency().map(|(from, to)| (to, from));
         let reversed = |pairs: &[Pair]| Rows::grouped(nodes, pairs.iter().map(|(from, to)| (*to, *from)));
@@ -138,17 +138,17 @@ impl Base {
     }
 
     #[inline]
-    pub(crate) fn join(&self, node: u32) -> Join {
+    pub(super) fn join(&self, node: u32) -> Join {
         self.joins.get(node as usize).copied().unwrap_or_default()
     }
 
     /// Whether every node waits for all its dependencies.
-    pub(crate) fn is_strict(&self) -> bool {
+    pub(super) fn is_strict(&self) -> bool {
         self.joins.is_empty()
     }
 
     /// Whether there is that data edge.
-    pub(crate) fn has_edge(&self, from: u32, to: u32) -> bool {
+    pub(super) fn has_edge(&self, from: u32, to: u32) -> bool {
         match self.wide.get(&to) {
             Some(sorted) => sorted.binary_search(&from).is_ok(),
             None => self.sources.row(to).contains(&from),

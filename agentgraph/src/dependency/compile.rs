@@ -28,7 +28,7 @@ const UNDECLARED: u32 = u32::MAX;
 type NodeIds = HashMap<Arc<str>, u32>;
 
 /// The compiled graph, and the wiring of its nodes.
-pub(crate) type CheckedGraph<O, S> = (Compiled, Arc<Wiring<O, S>>);
+type CheckedGraph<O, S> = (Compiled, Arc<Wiring<O, S>>);
 
 pub(crate) fn compile<O: Output, S: PassInput>(
     graph: DependencyGraph<O, S>,

@@ -17,7 +17,7 @@ use super::layer::{EditLayer, Graph};
 const FRESH: u64 = 1 << 62;
 
 /// The result of checking an edge.
-pub(crate) enum Verdict {
+pub(super) enum Verdict {
     /// The edge closes this cycle, which starts with its source and its target.
     ClosesCycle(Vec<u32>),
     /// The edge closes no cycle, and these nodes move to these places.
@@ -28,13 +28,13 @@ pub(crate) enum Verdict {
 }
 
 /// Checks an edge that does not exist, between different nodes.
-pub(crate) fn judge(graph: Graph<'_>, edge: Pair, is_done: &dyn Fn(u32) -> bool) -> Verdict {
+pub(super) fn judge(graph: Graph<'_>, edge: Pair, is_done: &dyn Fn(u32) -> bool) -> Verdict {
     let search = Search { graph, is_done, strict: graph.is_strict(), ordered: graph.is_ordered() };
     search.judge(edge)
 }
 
 /// Applies the result for an added edge to the layer that contains it.
-pub(crate) fn keep(layer: &mut EditLayer, verdict: Verdict) {
+pub(super) fn keep(layer: &mut EditLayer, verdict: Verdict) {
     match verdict {
         Verdict::Fits(moved) => layer.places.extend(moved),
         Verdict::NoRoom => layer.unordered = true,

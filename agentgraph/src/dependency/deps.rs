@@ -21,7 +21,7 @@ pub(crate) enum Slot<O> {
 
 impl<O> Slot<O> {
     #[inline]
-    pub(crate) fn value(&self) -> Option<&O> {
+    pub(super) fn value(&self) -> Option<&O> {
         match self {
             Slot::Empty => None,
             Slot::Own(value) => Some(value),
@@ -82,7 +82,7 @@ impl<O> Deps<'static, O> {
         Deps(Inner::Held(Some(held.collect())))
     }
 
-    pub(crate) fn held(held: Option<Arc<[HeldOutput<O>]>>) -> Self {
+    pub(super) fn held(held: Option<Arc<[HeldOutput<O>]>>) -> Self {
         Deps(Inner::Held(held))
     }
 }

@@ -9,7 +9,7 @@ use super::base::{Base, Join, Pair};
 
 /// Differences from the layers below. Added nodes have the ids that follow those below.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EditLayer {
+pub(super) struct EditLayer {
     /// The id of the first added node.
     pub(in crate::dependency) first: u32,
     pub(in crate::dependency) added: Vec<AddedNode>,
@@ -49,11 +49,11 @@ struct NodeEdges {
 
 impl EditLayer {
     /// An empty layer whose nodes start at that id.
-    pub(crate) fn starting_at(first: u32) -> Self {
+    pub(super) fn starting_at(first: u32) -> Self {
         EditLayer { first, ..EditLayer::default() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.edges.is_empty()
             && self.cut.is_empty()
@@ -62,11 +62,11 @@ impl EditLayer {
     }
 
     /// The id after its last node.
-    pub(crate) fn end(&self) -> u32 {
+    pub(super) fn end(&self) -> u32 {
         self.first + self.added.len() as u32
     }
 
-    pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
+    pub(super) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
         let id = self.end();
         self.names.insert(Arc::clone(&name), Some(id));
         self.added.push(AddedNode { name, join });
@@ -74,7 +74,7 @@ impl EditLayer {
         id
     }
 
-    pub(crate) fn add_edge(&mut self, (from, to): Pair, front: bool) {
+    pub(super) fn add_edge(&mut self, (from, to): Pair, front: bool) {
         let ends = self.ends.entry(to).or_default();
         if front {
             ends.front.push(from)
@@ -87,7 +87,7 @@ impl EditLayer {
     }
 
     /// Removes an existing edge.
-    pub(crate) fn remove_edge(&mut self, (from, to): Pair) {
+    pub(super) fn remove_edge(&mut self, (from, to): Pair) {
         if !self.edges.remove(&(from, to)) {
             self.cut.insert((from, to));
             self.ends.entry(to).or_default().had_sources = true;
@@ -108,23 +108,23 @@ impl EditLayer {
     }
 
     /// Whether it added that edge, at that end of the dependencies.
-    pub(crate) fn has_added(&self, (from, to): Pair, front: bool) -> bool {
+    pub(super) fn has_added(&self, (from, to): Pair, front: bool) -> bool {
         let ends = self.ends.get(&to);
         ends.is_some_and(|ends| if front { &ends.front } else { &ends.back }.contains(&from))
     }
 
-    pub(crate) fn has_cut(&self, edge: Pair) -> bool {
+    pub(super) fn has_cut(&self, edge: Pair) -> bool {
         self.cut.contains(&edge)
     }
 
     /// Adopts the places of nodes from a layer whose edges were added here.
-    pub(crate) fn adopt_places(&mut self, layer: EditLayer) {
+    pub(super) fn adopt_places(&mut self, layer: EditLayer) {
         self.places.extend(layer.places);
         self.unordered |= layer.unordered;
     }
 
     /// The removed nodes whose names now belong to other nodes.
-    pub(crate) fn replaced(&self) -> HashSet<u32> {
+    pub(super) fn replaced(&self) -> HashSet<u32> {
         let last: HashMap<&str, u32> =
             self.added.iter().map(|added| &*added.name).zip(self.first..).collect();
         let by_another =
@@ -133,7 +133,7 @@ impl EditLayer {
     }
 
     /// Removes the name of a node. The caller removes its edges.
-    pub(crate) fn remove_node(&mut self, name: Arc<str>, node: u32) {
+    pub(super) fn remove_node(&mut self, name: Arc<str>, node: u32) {
         self.names.insert(Arc::clone(&name), None);
         self.gone.insert(node, name);
     }
@@ -141,7 +141,7 @@ impl EditLayer {
 
 /// The graph with some layers over the base.
 #[derive(Clone, Copy)]
-pub(crate) struct Graph<'a> {
+pub(super) struct Graph<'a> {
     pub(in crate::dependency) base: &'a Base,
     /// The lowest first; at most two.
     pub(in crate::dependency) layers: &'a [&'a EditLayer],
@@ -155,11 +155,11 @@ impl<'a> Graph<'a> {
     }
 
     /// The meaning of a name in the layers; `None` if no layer contains it, so that the base decides.
-    pub(crate) fn named(self, name: &str) -> Option<Option<u32>> {
+    pub(super) fn named(self, name: &str) -> Option<Option<u32>> {
         self.layers.iter().rev().find_map(|layer| layer.names.get(name).copied())
     }
 
-    pub(crate) fn is_gone(self, node: u32) -> bool {
+    pub(super) fn is_gone(self, node: u32) -> bool {
         self.layers.iter().any(|layer| layer.gone.contains_key(&node))
     }
 
@@ -169,7 +169,7 @@ impl<'a> Graph<'a> {
         layer.added.get((node - layer.first) as usize)
     }
 
-    pub(crate) fn join(self, node: u32) -> Join {
+    pub(super) fn join(self, node: u32) -> Join {
         if node < self.base.nodes {
             self.base.join(node)
         } else {
@@ -177,20 +177,20 @@ impl<'a> Graph<'a> {
         }
     }
 
-    pub(crate) fn is_strict(self) -> bool {
+    pub(super) fn is_strict(self) -> bool {
         self.base.is_strict() && !self.layers.iter().any(|layer| layer.lenient)
     }
 
-    pub(crate) fn is_ordered(self) -> bool {
+    pub(super) fn is_ordered(self) -> bool {
         !self.layers.iter().any(|layer| layer.unordered)
     }
 
-    pub(crate) fn place(self, node: u32) -> Option<u64> {
+    pub(super) fn place(self, node: u32) -> Option<u64> {
         self.layers.iter().rev().find_map(|layer| layer.places.get(&node).copied())
     }
 
     /// The places of nodes that differ from those of the base, in no order.
-    pub(crate) fn each_place(self, each: &mut dyn FnMut(u32, u64)) {
+    pub(super) fn each_place(self, each: &mut dyn FnMut(u32, u64)) {
         for (at, layer) in self.layers.iter().enumerate() {
             let above = &self.layers[at + 1..];
             let places = layer.places.iter();
@@ -201,7 +201,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Whether there is that data edge between two existing nodes.
-    pub(crate) fn has_edge(self, edge: Pair) -> bool {
+    pub(super) fn has_edge(self, edge: Pair) -> bool {
         match self.split_top() {
             None => self.base.has_edge(edge.0, edge.1),
             Some((top, below)) => {
@@ -211,7 +211,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Whether the node never had a dependency.
-    pub(crate) fn is_root(self, node: u32) -> bool {
+    pub(super) fn is_root(self, node: u32) -> bool {
         if node < self.base.nodes {
             self.base.sources.row(node).is_empty()
         } else {
@@ -220,7 +220,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The dependencies of a node, in the order of its edges.
-    pub(crate) fn each_source(self, node: u32, each: &mut dyn FnMut(u32)) {
+    pub(super) fn each_source(self, node: u32, each: &mut dyn FnMut(u32)) {
         let Some((top, below)) = self.split_top() else {
             self.base.sources.row(node).iter().copied().for_each(each);
             return;
@@ -244,7 +244,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The nodes that depend on a node, in the order of its edges.
-    pub(crate) fn each_target(self, node: u32, each: &mut dyn FnMut(u32)) {
+    pub(super) fn each_target(self, node: u32, each: &mut dyn FnMut(u32)) {
         let Some((top, below)) = self.split_top() else {
             self.base.targets.row(node).iter().copied().for_each(each);
             return;
@@ -264,26 +264,26 @@ impl<'a> Graph<'a> {
     }
 
     /// The dependencies of a node, as a list.
-    pub(crate) fn sources(self, node: u32) -> Vec<u32> {
+    pub(super) fn sources(self, node: u32) -> Vec<u32> {
         let mut sources = Vec::new();
         self.each_source(node, &mut |source| sources.push(source));
         sources
     }
 
-    pub(crate) fn targets(self, node: u32) -> Vec<u32> {
+    pub(super) fn targets(self, node: u32) -> Vec<u32> {
         let mut targets = Vec::new();
         self.each_target(node, &mut |target| targets.push(target));
         targets
     }
 
     /// The nodes that must end before a node starts, by edges of either kind.
-    pub(crate) fn each_before(self, node: u32, each: &mut dyn FnMut(u32)) {
+    pub(super) fn each_before(self, node: u32, each: &mut dyn FnMut(u32)) {
         self.each_source(node, each);
         self.base.before.row(node).iter().copied().for_each(each);
     }
 
     /// The nodes that must not start before a node ends.
-    pub(crate) fn each_after(self, node: u32, each: &mut dyn FnMut(u32)) {
+    pub(super) fn each_after(self, node: u32, each: &mut dyn FnMut(u32)) {
         self.each_target(node, each);
         self.base.after.row(node).iter().copied().for_each(each);
     }

@@ -134,7 +134,7 @@ pub struct DependencyNode<O, S = ()> {
 
 /// The settings of a node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DependencySettings {
+pub(super) struct DependencySettings {
     pub(in crate::dependency) policies: Policies,
     pub(in crate::dependency) join: Join,
     pub(in crate::dependency) requirements: Vec<Requirement>,
@@ -240,13 +240,13 @@ impl<O, S> DependencyNode<O, S> {
     }
 
     /// Marks the node as made by a template.
-    pub(crate) fn made_of(mut self, template: &str, args: &Value) -> Self {
+    pub(super) fn made_of(mut self, template: &str, args: &Value) -> Self {
         self.settings.origin = Some(Arc::new((template.to_owned(), args.clone())));
         self
     }
 
     /// Whether both have the same function, or come from the same template with the same arguments.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(super) fn is(&self, other: &Self) -> bool {
         let origin = self.settings.origin.is_some() && self.settings.origin == other.settings.origin;
         origin || Arc::ptr_eq(&self.call, &other.call)
     }

@@ -246,11 +246,11 @@ impl<O: Output, S: PassInput> Outputs<O, S> {
         }
     }
 
-    pub(crate) fn held(&self) -> Option<Arc<[HeldOutput<O>]>> {
+    pub(super) fn held(&self) -> Option<Arc<[HeldOutput<O>]>> {
         self.task.as_ref().and_then(|view| view.held.clone())
     }
 
-    pub(crate) fn begin_attempt(&self, request: TaskRequest) {
+    pub(super) fn begin_attempt(&self, request: TaskRequest) {
         if let Some(view) = &self.task {
             view.desk.begin_attempt(request);
         }
@@ -309,7 +309,7 @@ struct NodeTable {
 }
 
 impl OutputTable {
-    pub(crate) fn of(names: Arc<[Arc<str>]>, by_name: Arc<HashMap<Arc<str>, u32>>) -> Self {
+    pub(super) fn of(names: Arc<[Arc<str>]>, by_name: Arc<HashMap<Arc<str>, u32>>) -> Self {
         OutputTable(Arc::new(NodeTable { names, by_name, channels: OnceLock::new() }))
     }
 
@@ -350,7 +350,7 @@ pub(crate) struct PassBegin<O, S> {
 }
 
 impl<O, S> OutputsUpdate<O, S> {
-    pub(crate) fn own(output: O) -> Self {
+    pub(super) fn own(output: O) -> Self {
         OutputsUpdate { own: Some(output), ..Self::default() }
     }
 

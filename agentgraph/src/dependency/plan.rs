@@ -111,7 +111,7 @@ impl Plan {
     }
 
     /// The plan at the start of a pass: the roots are in the queue.
-    pub(crate) fn new(base: Arc<Base>) -> Self {
+    pub(super) fn new(base: Arc<Base>) -> Self {
         let standing =
             |node| NodeStanding::of(base.sources.row(node).len() as u32, base.before.row(node).len() as u32);
         let mut plan = Plan {
@@ -132,13 +132,13 @@ impl Plan {
     }
 
     /// Calls `look` with the current graph.
-    pub(crate) fn look<T>(&self, look: impl FnOnce(Graph<'_>) -> T) -> T {
+    pub(super) fn look<T>(&self, look: impl FnOnce(Graph<'_>) -> T) -> T {
         let layers: &[&EditLayer] = if self.overlay.is_empty() { &[] } else { &[&self.overlay] };
         look(Graph { base: &self.base, layers })
     }
 
     /// Calls `look` with the graph as it would be with a layer on top.
-    pub(crate) fn look_with<T>(&self, layer: &EditLayer, look: impl FnOnce(Graph<'_>) -> T) -> T {
+    pub(super) fn look_with<T>(&self, layer: &EditLayer, look: impl FnOnce(Graph<'_>) -> T) -> T {
         look(Graph { base: &self.base, layers: &[&self.overlay, layer] })
     }
 
@@ -147,7 +147,7 @@ impl Plan {
     }
 
     /// Whether all nodes have run.
-    pub(crate) fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.done == self.nodes.len()
     }
 
@@ -168,13 +168,13 @@ impl Plan {
     }
 
     /// The nodes that run, or wait for an answer.
-    pub(crate) fn started(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn started(&self) -> impl Iterator<Item = u32> {
         let running = |node: &u32| self.nodes[*node as usize].status == Status::Runs;
         (0..self.nodes.len() as u32).filter(running)
     }
 
     /// The nodes that may start, in the order in which they would start.
-    pub(crate) fn upcoming(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn upcoming(&self) -> impl Iterator<Item = u32> {
         let places = 0..self.queue.len() as u32;
         places.filter(|place| self.ready.contains(*place)).map(|place| self.queue[place as usize])
     }
@@ -295,14 +295,14 @@ impl Plan {
 /// Edits that were checked.
 impl Plan {
     /// Adds a node without edges. It enters the queue by [`enter_roots`](Self::enter_roots).
-    pub(crate) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
+    pub(super) fn add_node(&mut self, name: Arc<str>, join: Join) -> u32 {
         self.nodes.push(NodeStanding::of(0, 0));
         self.overlay.add_node(name, join)
     }
 
     /// Lets temporary nodes from `first` on enter the queue if they have no dependencies after the whole
     /// transaction.
-    pub(crate) fn enter_roots(&mut self, first: u32) {
+    pub(super) fn enter_roots(&mut self, first: u32) {
         for node in first..self.overlay.end() {
             if self.nodes[node as usize].has_no_sources() && self.look(|graph| graph.is_root(node)) {
                 self.enter(node);
@@ -311,7 +311,7 @@ impl Plan {
         }
     }
 
-    pub(crate) fn add_edge(&mut self, edge: Pair, front: bool) {
+    pub(super) fn add_edge(&mut self, edge: Pair, front: bool) {
         self.overlay.add_edge(edge, front);
         let (from, to) = edge;
         let source = self.nodes[from as usize];
@@ -333,7 +333,7 @@ impl Plan {
         self.settle(to);
     }
 
-    pub(crate) fn remove_edge(&mut self, edge: Pair) {
+    pub(super) fn remove_edge(&mut self, edge: Pair) {
         self.overlay.remove_edge(edge);
         let (from, to) = edge;
         let lost = self.nodes[from as usize].lost;
@@ -349,7 +349,7 @@ impl Plan {
         self.settle(to);
     }
 
-    pub(crate) fn remove_node(&mut self, name: Arc<str>, node: u32) {
+    pub(super) fn remove_node(&mut self, name: Arc<str>, node: u32) {
         let (sources, targets) = self.look(|graph| (graph.sources(node), graph.targets(node)));
         for source in sources {
             self.overlay.remove_edge((source, node));
@@ -363,7 +363,7 @@ impl Plan {
         self.settle(node);
     }
 
-    pub(crate) fn skip(&mut self, node: u32) {
+    pub(super) fn skip(&mut self, node: u32) {
         self.overlay.skips.insert(node);
     }
 

@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 
 /// A set of places in a queue.
 #[derive(Debug)]
-pub(crate) struct ReadySet {
+pub(super) struct ReadySet {
     /// Less than every place in the tree.
     front: u32,
     /// The levels of the tree, from the words of the places up to a single word. A bit of an upper level is
@@ -29,7 +29,7 @@ impl Default for ReadySet {
 impl ReadySet {
     /// Adds a place that is not in the set.
     #[inline]
-    pub(crate) fn insert(&mut self, place: u32) {
+    pub(super) fn insert(&mut self, place: u32) {
         if self.front == NONE && self.held == 0 {
             self.front = place;
         } else if self.front != NONE && place < self.front {
@@ -41,7 +41,7 @@ impl ReadySet {
     }
 
     /// Removes a place, if it is in the set.
-    pub(crate) fn remove(&mut self, place: u32) {
+    pub(super) fn remove(&mut self, place: u32) {
         if self.front == place {
             self.front = NONE;
         } else if self.contains(place) {
@@ -49,11 +49,11 @@ impl ReadySet {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.front == NONE && self.held == 0
     }
 
-    pub(crate) fn contains(&self, place: u32) -> bool {
+    pub(super) fn contains(&self, place: u32) -> bool {
         if self.front == place {
             return true;
         }
@@ -63,7 +63,7 @@ impl ReadySet {
 
     /// Takes the least place out of the set.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<u32> {
+    pub(super) fn pop(&mut self) -> Option<u32> {
         if self.front != NONE {
             return Some(std::mem::replace(&mut self.front, NONE));
         }

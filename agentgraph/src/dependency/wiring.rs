@@ -16,7 +16,7 @@ use crate::policy::Policies;
 use crate::typed::node::TypedNode;
 
 /// A function that makes nodes during a pass.
-pub(crate) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, S>, BoxError> + Send + Sync>;
+pub(super) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, S>, BoxError> + Send + Sync>;
 
 /// The parts that all passes of one graph share.
 pub(crate) struct Wiring<O, S> {
@@ -65,7 +65,7 @@ impl<O: Output, S: PassInput> WiredNode<O, S> {
     }
 
     /// The kind of its call; a node with policies is called as an async one.
-    pub(crate) fn new(
+    pub(super) fn new(
         call: Arc<dyn DependencyCall<O, S>>,
         policies: Option<Arc<Policies>>,
         remote: bool,
@@ -84,7 +84,7 @@ impl<O: Output, S: PassInput> WiredNode<O, S> {
 
 impl<O, S> Wiring<O, S> {
     /// Describes a requirement of a node that the graph does not provide.
-    pub(crate) fn missing(&self, settings: &DependencySettings) -> Option<String> {
+    pub(super) fn missing(&self, settings: &DependencySettings) -> Option<String> {
         settings.requirements.iter().find_map(|need| {
             let name = need.name;
             match need.kind {

@@ -33,13 +33,13 @@ impl Activations {
         self.order = order;
     }
 
-    pub(crate) fn of(flow: Flow) -> Box<Self> {
+    pub(super) fn of(flow: Flow) -> Box<Self> {
         Box::new(Activations { flow, ..Activations::default() })
     }
 
     /// Adds the states that open activations read and no checkpoint stores to the next record, which is the
     /// first record of a call that stored nothing before.
-    pub(crate) fn keep_states(&mut self, core: &GraphCore, journal: &Journal) -> Result<(), Error> {
+    pub(super) fn keep_states(&mut self, core: &GraphCore, journal: &Journal) -> Result<(), Error> {
         let Activations { flow, states, .. } = self;
         let id = journal.next_id();
         for (key, activation) in flow.open.iter_mut().filter(|(_, one)| one.read.is_none()) {

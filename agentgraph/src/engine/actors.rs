@@ -7,7 +7,7 @@ use crate::failure::Failure;
 
 /// The nodes that act in a superstep.
 #[derive(Clone, Copy)]
-pub(crate) struct Actors<'a> {
+pub(super) struct Actors<'a> {
     pub(in crate::engine) frontier: &'a Frontier,
     pub(in crate::engine) handled: &'a [Handover],
 }
@@ -15,7 +15,7 @@ pub(crate) struct Actors<'a> {
 impl Actors<'_> {
     /// The node that acts at `index`: the node of the task, or the handler of its failure.
     #[inline]
-    pub(crate) fn node(self, index: usize) -> u32 {
+    pub(super) fn node(self, index: usize) -> u32 {
         match handled(self.handled, index as u32) {
             None => self.frontier.task(index).0,
             Some(handled) => handled.handler,
@@ -25,7 +25,7 @@ impl Actors<'_> {
 
 /// A failed task, and the handler that replaces it.
 #[derive(Debug)]
-pub(crate) struct Handover {
+pub(super) struct Handover {
     pub(in crate::engine) index: u32,
     pub(in crate::engine) handler: u32,
     pub(in crate::engine) failure: Arc<Failure>,
@@ -34,19 +34,19 @@ pub(crate) struct Handover {
 }
 
 impl Handover {
-    pub(crate) fn copy(&self) -> Self {
+    pub(super) fn copy(&self) -> Self {
         Handover { failure: Arc::clone(&self.failure), ..*self }
     }
 }
 
 /// Inserts a handover in task order.
-pub(crate) fn add_handled(all: &mut Vec<Handover>, handled: Handover) {
+pub(super) fn add_handled(all: &mut Vec<Handover>, handled: Handover) {
     let at = all.partition_point(|other| other.index < handled.index);
     all.insert(at, handled);
 }
 
 /// The handover of the task at `index`, if its failure is handled.
-pub(crate) fn handled(all: &[Handover], index: u32) -> Option<&Handover> {
+pub(super) fn handled(all: &[Handover], index: u32) -> Option<&Handover> {
     let at = all.binary_search_by_key(&index, |handled| handled.index).ok()?;
     all.get(at)
 }

@@ -7,7 +7,7 @@ use crate::step::Goto;
 
 /// The working memory of the current superstep. It lives as long as the call, so that supersteps reuse its
 /// allocations.
-pub(crate) struct Buffers {
+pub(super) struct Buffers {
     /// The frontier that the merge builds.
     pub(super) next: Frontier,
     pub(super) gotos: Vec<Goto>,

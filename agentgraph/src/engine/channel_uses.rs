@@ -32,7 +32,7 @@ impl ChannelUses {
     ///
     /// # Errors
     /// Two tasks write a channel that only one may write.
-    pub(crate) fn note(
+    pub(super) fn note(
         &mut self,
         core: &RunGraph,
         actors: Actors<'_>,

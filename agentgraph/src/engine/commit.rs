@@ -12,7 +12,7 @@ impl Loop {
     /// The amounts that the run has used up, if they are counted.
     #[inline]
     pub(super) fn counted(&self) -> Option<Spent> {
-        let spending = &self.runtime.shared.spending;
+        let spending = &self.runtime.shared.bounds.spending;
         spending.counts().then(|| {
             spending.take_unstored();
             self.spent()
@@ -21,12 +21,12 @@ impl Loop {
 
     /// The amounts that the run has used up.
     pub(crate) fn spent(&self) -> Spent {
-        self.runtime.shared.spending.total(self.position.merged, || self.runtime.shared.services.now())
+        self.runtime.shared.bounds.spending.total(self.position.merged, || self.runtime.shared.services.now())
     }
 
     /// Stores what unfinished tasks have used up: it counts although they did not finish.
     pub(crate) async fn store_spent(&mut self) -> Result<(), Error> {
-        let unstored = self.runtime.shared.spending.take_unstored();
+        let unstored = self.runtime.shared.bounds.spending.take_unstored();
         let bytes = to_bytes(&self.spent())?;
         match &mut self.records.journal {
             Some(journal) if unstored => {
@@ -40,7 +40,7 @@ impl Loop {
     #[inline]
     pub(crate) fn has_to_settle(&self) -> bool {
         self.records.journal.as_ref().is_some_and(|journal| {
-            journal.waits() || journal.is_behind() || self.runtime.shared.spending.counts()
+            journal.waits() || journal.is_behind() || self.runtime.shared.bounds.spending.counts()
         })
     }
 

@@ -20,7 +20,7 @@ use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use crate::words::GraphEdit;
 
 /// A finished node of an unfinished pass, and its output unless it was skipped.
-pub(crate) type PassTurn = (StoredTurn, Option<AnyUpdate>);
+pub(super) type PassTurn = (StoredTurn, Option<AnyUpdate>);
 
 /// Starts, checks and drives the runs of a dependency graph, and interprets their records. The loop does not
 /// have the types of outputs and dependencies; this trait hides them.

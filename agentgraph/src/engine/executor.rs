@@ -34,7 +34,7 @@ use crate::words::{InterruptId, TaskEnd};
 use agentgraph_checkpoint::TaskId;
 
 /// The reason why a task is not done.
-pub(crate) enum NoOutput {
+pub(super) enum NoOutput {
     Waits(NewQuestions),
     /// An answer had the wrong type.
     Refused(Box<Refusal>),
@@ -74,7 +74,7 @@ pub(crate) fn no_parent() -> Error {
 
 /// Warns of voided answers: a node that voids an answer each time it runs asks for ever. A refusal is no
 /// mistake of the node.
-pub(crate) fn log_voided(node: &str, asks: &NewQuestions) {
+pub(super) fn log_voided(node: &str, asks: &NewQuestions) {
     if !asks.voided.is_empty() && asks.requests.iter().all(|request| asks.refused(request).is_none()) {
         tracing::warn!(target: "agentgraph", node, answers = asks.voided.len(), "answers are void: the node asks a different question");
     }
@@ -97,7 +97,7 @@ pub(crate) struct ParentExit {
 }
 
 /// The inputs of the execution of one superstep.
-pub(crate) struct Executor<'a> {
+pub(super) struct Executor<'a> {
     pub(in crate::engine) core: &'a RunGraph,
     pub(in crate::engine) state: &'a Arc<AnyState>,
     pub(in crate::engine) runtime: &'a TaskRuntime,
@@ -121,7 +121,7 @@ impl<'a> Executor<'a> {
 }
 
 /// The receiver of task ends in a superstep of several tasks.
-pub(crate) trait Ledger: Send {
+pub(super) trait Ledger: Send {
     fn done(&mut self, index: u32, done: TaskOutput);
     fn not_done(&mut self, index: u32, why: NoOutput);
     /// The task failed, and `handler` handles the failure.
@@ -135,7 +135,7 @@ pub(crate) trait Ledger: Send {
 }
 
 /// A task to be run: its request, and what it is called with.
-pub(crate) struct PlannedTask<'a> {
+pub(super) struct PlannedTask<'a> {
     pub(in crate::engine) request: TaskRequest,
     pub(in crate::engine) input: Option<&'a InputValue>,
     pub(in crate::engine) failure: Option<&'a Arc<Failure>>,
@@ -150,7 +150,7 @@ pub(super) struct HandlerCall {
 impl Executor<'_> {
     /// Calls a task and polls it once.
     #[inline]
-    pub(crate) fn start_task(&self, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
+    pub(super) fn start_task(&self, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
         match self.is_watched() {
             false => {
                 self.announce_start(task.request, task.input);
@@ -162,7 +162,7 @@ impl Executor<'_> {
 
     /// Calls a task, in its span if the call is traced.
     #[inline]
-    pub(crate) fn call_task(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
+    pub(super) fn call_task(&self, task: &Task<'_, AnyState>) -> NodeFuture<AnyState> {
         let is_graph = self.core.entry(task.request.node).is_none_or(|node| node.graph.is_some());
         let places = self.runtime.places.shared().filter(|_| !is_graph);
         if places.is_none() {
@@ -248,7 +248,7 @@ impl Executor<'_> {
     }
 
     /// The handler of a task's failure, and the failure. The failure of a handler is not handled.
-    pub(crate) fn hand_over(&self, request: TaskRequest, why: &NoOutput) -> Option<(u32, Arc<Failure>)> {
+    pub(super) fn hand_over(&self, request: TaskRequest, why: &NoOutput) -> Option<(u32, Arc<Failure>)> {
         let NoOutput::Failed(error) = why else { return None };
         let node = self.core.entry(request.node)?;
         let handler = self.core.handler(request.node).filter(|_| !request.handles)?;
@@ -263,14 +263,14 @@ impl Executor<'_> {
 
     /// Whether an update that a task returns is all that there is to know of its end.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         self.events.is_none() && self.spans.is_none() && !self.runtime.shared.control.in_use()
     }
 
     /// Judges the result of a task. The control cell is read first: a task that has asked waits, whatever it
     /// returned.
     #[inline]
-    pub(crate) fn end(
+    pub(super) fn end(
         &self,
         request: TaskRequest,
         result: NodeResult<AnyState>,
@@ -343,7 +343,7 @@ impl Executor<'_> {
     }
 
     /// Announces that a task was skipped, and the output that is used for it.
-    pub(crate) fn announce_skip(&self, request: TaskRequest, done: &TaskOutput) {
+    pub(super) fn announce_skip(&self, request: TaskRequest, done: &TaskOutput) {
         self.announce_update(request, done);
         self.announce_end(request, TaskEnd::Skipped);
     }
@@ -365,7 +365,7 @@ impl Executor<'_> {
     ///
     /// When a task fails, no further task starts; the started ones are finished or dropped, according to the
     /// policy for siblings.
-    pub(crate) async fn run_tasks(
+    pub(super) async fn run_tasks(
         &self,
         tasks: impl Iterator<Item = PlannedTask<'_>> + Send,
         begun: impl Iterator<Item = (TaskRequest, Started)> + Send,

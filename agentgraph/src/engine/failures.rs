@@ -7,26 +7,11 @@
 
 use crate::engine::journal::Journal;
 use crate::engine::left_over::Leftovers;
-use crate::engine::stored::{ERROR, FAILURE, OF_RUN, from_bytes, to_bytes};
+use crate::engine::stored::{FAILURE, OF_RUN, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
-use agentgraph_checkpoint::{CheckpointId, PendingWrite, TaskId};
-
-/// The pending write for the failure of a task.
-pub(super) fn error_write(task: TaskId, failure: &Failure) -> Result<PendingWrite, Error> {
-    Ok(PendingWrite { task, slot: ERROR, bytes: to_bytes(failure)? })
-}
-
-/// The pending write that ends the stored error of a task from an earlier call.
-pub(super) fn no_error(task: TaskId) -> PendingWrite {
-    PendingWrite { task, slot: ERROR, bytes: Vec::new() }
-}
-
-/// Reads the failure of a task or of a run; `None` if it is over.
-pub(super) fn read_failure(bytes: &[u8]) -> Result<Option<Failure>, Error> {
-    if bytes.is_empty() { Ok(None) } else { from_bytes(bytes).map(Some) }
-}
+use agentgraph_checkpoint::{CheckpointId, PendingWrite};
 
 impl Loop {
     /// The failure of a node's task.

@@ -55,14 +55,14 @@ pub(crate) struct Activation {
 
 /// The handler of a failed task.
 #[derive(Clone)]
-pub(crate) struct Handler {
+pub(super) struct Handler {
     pub(in crate::engine) node: u32,
     pub(in crate::engine) failure: Arc<Failure>,
 }
 
 /// The progress of an activation in this call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(super) enum Phase {
     Ready,
     Runs,
     /// It waits for an answer, or for a call that continues past a static interrupt.
@@ -73,25 +73,25 @@ pub(crate) enum Phase {
 
 impl Activation {
     /// The node that acts: the handler, if there is one.
-    pub(crate) fn actor(&self) -> u32 {
+    pub(super) fn actor(&self) -> u32 {
         self.handler.as_ref().map_or(self.node, |handler| handler.node)
     }
 
     /// Whether a static interrupt blocks it.
-    pub(crate) fn is_held(&self, core: &RunGraph) -> bool {
+    pub(super) fn is_held(&self, core: &RunGraph) -> bool {
         let Some(breaks) = core.rules.breaks.as_ref().filter(|_| !self.told) else { return false };
         self.after.is_some() || breaks.before.get(self.node as usize) == Some(&true)
     }
 
-    pub(crate) fn is_dispatched(&self) -> bool {
+    pub(super) fn is_dispatched(&self) -> bool {
         self.input.is_some()
     }
 
-    pub(crate) fn forget_error(&mut self) {
+    pub(super) fn forget_error(&mut self) {
         self.error_is_over |= self.error.take().is_some();
     }
 
-    pub(crate) fn remains_mut(&mut self) -> &mut TaskRemains {
+    pub(super) fn remains_mut(&mut self) -> &mut TaskRemains {
         self.left.get_or_insert_default()
     }
 }
@@ -122,7 +122,7 @@ pub(crate) struct NextCommit {
 
 /// One commit, as a replay needs it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MergeEntry {
+pub(super) struct MergeEntry {
     pub(in crate::engine) at: u64,
     /// The activation that ended, and its node.
     pub(in crate::engine) ended: Option<(Key, u32)>,
@@ -132,7 +132,7 @@ pub(crate) struct MergeEntry {
 
 /// The open work of an eager run.
 #[derive(Default)]
-pub(crate) struct Flow {
+pub(super) struct Flow {
     pub(in crate::engine) open: BTreeMap<Key, Activation>,
     /// The activations that may start, in the order in which they were made.
     pub(in crate::engine) ready: VecDeque<Key>,
@@ -163,7 +163,7 @@ pub(crate) struct UnsavedChanges {
 impl Flow {
     /// Makes an activation for each place that a commit leads to. `after` is the node of a static interrupt
     /// that blocks them.
-    pub(crate) fn make(
+    pub(super) fn make(
         &mut self,
         core: &RunGraph,
         next: &mut Frontier,
@@ -195,18 +195,18 @@ impl Flow {
     }
 
     /// Forgets which interrupts were reported, for a branch that starts before the report.
-    pub(crate) fn forget_left(&mut self) {
+    pub(super) fn forget_left(&mut self) {
         self.open.values_mut().for_each(|activation| activation.told = false);
     }
 
     /// Logs a commit that merges nothing.
-    pub(crate) fn pass(&mut self, commit: NextCommit) {
+    pub(super) fn pass(&mut self, commit: NextCommit) {
         self.unsaved.log.push(MergeEntry { at: commit.at, ..MergeEntry::default() });
         self.at = commit.at;
     }
 
     /// Adds an activation that is to start.
-    pub(crate) fn begin(&mut self, key: Key, activation: Activation, detached: bool) {
+    fn begin(&mut self, key: Key, activation: Activation, detached: bool) {
         // Damaged records may name an activation twice.
         if self.open.contains_key(&key) {
             return;
@@ -222,7 +222,7 @@ impl Flow {
 
     /// Removes an ended activation. If it is the last dispatch of a group, returns the nodes of the group,
     /// which now arrive at their joins. `arrives`: its edges were not replaced.
-    pub(crate) fn end(&mut self, key: Key, detached: bool, arrives: bool) -> Vec<u32> {
+    pub(super) fn end(&mut self, key: Key, detached: bool, arrives: bool) -> Vec<u32> {
         let Some(activation) = self.open.remove(&key) else { return Vec::new() };
         self.normal = self.normal.saturating_sub(usize::from(!detached));
         self.unsaved.ended.push(key);
@@ -253,7 +253,7 @@ impl Flow {
     }
 
     /// Marks an activation as changed, so that the next record contains it.
-    pub(crate) fn change(&mut self, key: Key) {
+    pub(super) fn change(&mut self, key: Key) {
         if !self.unsaved.begun.contains(&key) {
             self.unsaved.begun.push(key);
         }
@@ -262,7 +262,7 @@ impl Flow {
     /// Finds a channel of an update that was written since the task read its state, and that may not be
     /// written again: the channel, its last writer, and the kind of this write. Two overwrites clash in every
     /// channel.
-    pub(crate) fn clash(
+    pub(super) fn clash(
         &self,
         core: &RunGraph,
         read_at: u64,
@@ -284,7 +284,7 @@ impl Flow {
 
     /// The written channels whose last writer must be known: exclusive ones and overwritten ones, with `true`
     /// for an overwrite.
-    pub(crate) fn watched(core: &RunGraph, update: &AnyUpdate, writes: &mut Vec<(usize, bool)>) {
+    pub(super) fn watched(core: &RunGraph, update: &AnyUpdate, writes: &mut Vec<(usize, bool)>) {
         let channels = core.schema.channels();
         core.schema.writes(update, &mut |channel, kind| {
             let overwrites = kind == WriteKind::Overwrite;
@@ -295,7 +295,7 @@ impl Flow {
     }
 
     /// Records the writer of channels in the commit `at`.
-    pub(crate) fn note_writes(&mut self, channels: usize, writes: &[(usize, bool)], at: u64, by: u32) {
+    pub(super) fn note_writes(&mut self, channels: usize, writes: &[(usize, bool)], at: u64, by: u32) {
         if writes.is_empty() {
             return;
         }
@@ -308,12 +308,12 @@ impl Flow {
     }
 
     /// The oldest commit whose state an open activation reads. Writes before it cannot clash with anything.
-    pub(crate) fn oldest(&self) -> Option<u64> {
+    fn oldest(&self) -> Option<u64> {
         self.open.values().map(|activation| activation.read_at).min()
     }
 
     /// Clears the changes, after the record that contains them is stored.
-    pub(crate) fn mark_saved(&mut self) {
+    pub(super) fn mark_saved(&mut self) {
         let UnsavedChanges { begun, ended, log, writes, groups, kept } = &mut self.unsaved;
         begun.clear();
         ended.clear();

@@ -28,7 +28,7 @@ pub(crate) struct Dispatched {
 
 impl Frontier {
     /// Whether nothing runs next.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.pulled.is_empty() && self.dispatched.is_empty()
     }
 
@@ -38,19 +38,19 @@ impl Frontier {
 
     /// The nodes that edges led to, and the dispatches.
     #[inline]
-    pub(crate) fn parts(&self) -> (&[u32], &[Dispatched]) {
+    pub(super) fn parts(&self) -> (&[u32], &[Dispatched]) {
         (&self.pulled, &self.dispatched)
     }
 
     /// The dispatch at `index`, if that task is one.
     #[inline]
-    pub(crate) fn dispatch_at(&self, index: usize) -> Option<&Dispatched> {
+    fn dispatch_at(&self, index: usize) -> Option<&Dispatched> {
         self.dispatched.get(index.checked_sub(self.pulled.len())?)
     }
 
     /// Removes all tasks; deferred nodes stay.
     #[inline]
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.pulled.clear();
         self.dispatched.clear();
     }
@@ -83,7 +83,7 @@ impl Frontier {
         }
     }
 
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = u32> {
         self.pulled.iter().copied().chain(self.dispatched.iter().map(|dispatch| dispatch.node))
     }
 
@@ -96,14 +96,14 @@ impl Frontier {
         self.pulled.push(node);
     }
 
-    pub(crate) fn dispatch(&mut self, node: u32, from: u32, input: InputValue) {
+    pub(super) fn dispatch(&mut self, node: u32, from: u32, input: InputValue) {
         let index = self.dispatched.len() as u32;
         self.dispatched.push(Dispatched { node, from, index, input });
     }
 
     /// Puts the pulled nodes in task order, each once.
     #[inline]
-    pub(crate) fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         if self.pulled.len() > 1 {
             self.pulled.sort_unstable();
             self.pulled.dedup();
@@ -111,14 +111,14 @@ impl Frontier {
     }
 
     /// Removes the nodes that no longer exist.
-    pub(crate) fn cancel(&mut self, is_gone: impl Fn(u32) -> bool) {
+    pub(super) fn cancel(&mut self, is_gone: impl Fn(u32) -> bool) {
         self.pulled.retain(|node| !is_gone(*node));
         self.dispatched.retain(|dispatch| !is_gone(dispatch.node));
         self.deferred.retain(|node| !is_gone(*node));
     }
 
     /// Moves the deferred nodes out of the pulled ones.
-    pub(crate) fn put_off(&mut self, is_deferred: impl Fn(u32) -> bool) {
+    pub(super) fn put_off(&mut self, is_deferred: impl Fn(u32) -> bool) {
         self.deferred.extend(self.pulled.extract_if(.., |node| is_deferred(*node)));
         self.deferred.sort_unstable();
         self.deferred.dedup();

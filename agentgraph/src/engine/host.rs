@@ -36,7 +36,7 @@ impl TaskRunner {
 
     /// Calls a task. `traced`: attempts in this process have spans, inside the current one.
     #[inline]
-    pub(crate) fn call(
+    pub(super) fn call(
         &self,
         core: &RunGraph,
         task: &Task<'_, AnyState>,
@@ -50,7 +50,7 @@ impl TaskRunner {
 
     /// Calls a task and polls it once. A plain task in this process costs one dynamic call.
     #[inline]
-    pub(crate) fn start(&self, core: &RunGraph, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
+    pub(super) fn start(&self, core: &RunGraph, task: &Task<'_, AnyState>, cx: &mut Context<'_>) -> Started {
         if let (TaskRunner::Local, Some(node)) = (self, core.entry(task.request.node))
             && node.policies.is_none()
             && task.limits().is_none()

@@ -133,7 +133,7 @@ struct NextRecord {
 }
 
 /// A record to be committed.
-pub(crate) struct PreparedRecord {
+pub(super) struct PreparedRecord {
     id: CheckpointId,
     full: bool,
     /// Whether it ends a segment.
@@ -275,12 +275,12 @@ impl Journal {
     }
 
     /// Whether the head is a record of this run, so that pending writes of the run can be added to it.
-    pub(crate) fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         !self.origin.begins && !self.origin.forks
     }
 
     /// Makes the next record contain all temporary edits of the run, whatever the head contains.
-    pub(crate) fn forget_edits(&mut self) {
+    pub(super) fn forget_edits(&mut self) {
         self.notes.forget_edits();
     }
 
@@ -294,19 +294,19 @@ impl Journal {
     }
 
     /// The place of the tasks of the next checkpoint.
-    pub(crate) fn next_place(&self) -> StepPlace<'_> {
+    pub(super) fn next_place(&self) -> StepPlace<'_> {
         StepPlace { parent: self.next_id().step.saturating_add(self.head.ahead), ..self.step_place() }
     }
 
     /// Uses the run, and the thread if given, of another run for the places of tasks. Returns the former run
     /// and thread.
-    pub(crate) fn swap_identity(&mut self, run: RunId, thread: Option<Arc<str>>) -> (RunId, Arc<str>) {
+    pub(super) fn swap_identity(&mut self, run: RunId, thread: Option<Arc<str>>) -> (RunId, Arc<str>) {
         let thread = thread.unwrap_or_else(|| Arc::clone(&self.head.thread));
         (std::mem::replace(&mut self.head.run, run), std::mem::replace(&mut self.head.thread, thread))
     }
 
     /// Writes the current value of a channel into the open record.
-    pub(crate) fn record_channel(
+    pub(super) fn record_channel(
         &mut self,
         state: &AnyState,
         schema: &AnySchema,
@@ -316,12 +316,12 @@ impl Journal {
     }
 
     /// Sets the sum of the updates that the next record must contain.
-    pub(crate) fn set_updates_sum(&mut self, sum: Option<Vec<u8>>) {
+    pub(super) fn set_updates_sum(&mut self, sum: Option<Vec<u8>>) {
         self.next.updates = sum;
     }
 
     /// Notes that pending writes were added to the head elsewhere.
-    pub(crate) fn note_writes(&mut self) {
+    pub(super) fn note_writes(&mut self) {
         self.has_writes = true;
     }
 
@@ -354,11 +354,11 @@ impl Journal {
         Arc::clone(&self.saver)
     }
 
-    pub(crate) fn codec(&self) -> &Codec {
+    pub(super) fn codec(&self) -> &Codec {
         &self.codec
     }
 
-    pub(crate) fn thread(&self) -> &str {
+    pub(super) fn thread(&self) -> &str {
         &self.head.thread
     }
 
@@ -380,7 +380,7 @@ impl Journal {
         Arc::clone(self.memories.get_or_insert_default())
     }
 
-    pub(crate) fn place(&self) -> Place<'_> {
+    pub(super) fn place(&self) -> Place<'_> {
         Place { thread: &self.head.thread, namespace: &self.head.namespace }
     }
 
@@ -390,7 +390,7 @@ impl Journal {
     }
 
     /// The place of the next superstep's tasks.
-    pub(crate) fn step_place(&self) -> StepPlace<'_> {
+    pub(super) fn step_place(&self) -> StepPlace<'_> {
         let Head { thread, namespace, run, branch, .. } = &self.head;
         let put_off = self.waiting.as_ref().filter(|waiting| waiting.commit.is_some());
         let parent = match put_off {
@@ -401,7 +401,7 @@ impl Journal {
     }
 
     /// The step used in the ids of what the next commit makes.
-    pub(crate) fn upcoming(&self) -> u64 {
+    pub(super) fn upcoming(&self) -> u64 {
         let moves = self.waiting.as_ref().map_or(0, DeferredCommits::next_move);
         self.next_id().step.saturating_add(self.head.ahead).saturating_add(moves)
     }
@@ -412,17 +412,17 @@ impl Journal {
     }
 
     /// The codec and writer with which a merge records its changes.
-    pub(crate) fn recorder(&mut self) -> (&Codec, &mut DeltaWriter) {
+    pub(super) fn recorder(&mut self) -> (&Codec, &mut DeltaWriter) {
         (&self.codec, &mut self.next.delta)
     }
 
     /// Opens the record of the next checkpoint, so that a merge can write its changes into it.
-    pub(crate) fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         let id = self.next_id();
         self.next.delta.begin(id);
     }
 
-    pub(crate) fn next_id(&self) -> CheckpointId {
+    pub(super) fn next_id(&self) -> CheckpointId {
         CheckpointId::new(self.head.branch, self.head.step.map_or(0, |head| head.saturating_add(1)))
     }
 
@@ -589,7 +589,7 @@ impl Journal {
         Ok(record)
     }
 
-    pub(crate) fn is_behind(&self) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
         self.behind.is_some()
     }
 
@@ -600,7 +600,7 @@ impl Journal {
     }
 
     /// Waits until the queue has stored everything that was handed over.
-    pub(crate) async fn settle(&self) -> Result<(), Error> {
+    pub(super) async fn settle(&self) -> Result<(), Error> {
         match &self.behind {
             None => Ok(()),
             Some(behind) => Ok(behind.settle(&self.head.thread).await?),
@@ -608,7 +608,7 @@ impl Journal {
     }
 
     /// Stores pending writes on the current checkpoint.
-    pub(crate) async fn put_writes(&mut self, writes: &[PendingWrite]) -> Result<(), Error> {
+    pub(super) async fn put_writes(&mut self, writes: &[PendingWrite]) -> Result<(), Error> {
         if let Some(waiting) = &mut self.waiting {
             waiting.writes.extend_from_slice(writes);
             return Ok(());
@@ -624,7 +624,7 @@ impl Journal {
     }
 
     /// Stores a write on the checkpoint in the store, also in a call that stores at its end.
-    pub(crate) async fn put_write_now(&mut self, write: PendingWrite) -> Result<(), Error> {
+    pub(super) async fn put_write_now(&mut self, write: PendingWrite) -> Result<(), Error> {
         let Some(at) = self.checkpoint() else { return Ok(()) };
         self.saver.put_writes(PutWrites::new(self.place(), at, &[write])).await?;
         self.has_writes = true;
@@ -632,7 +632,7 @@ impl Journal {
     }
 
     /// Stores writes on a checkpoint of another namespace of the thread.
-    pub(crate) async fn put_writes_in(
+    pub(super) async fn put_writes_in(
         &self,
         namespace: &str,
         at: CheckpointId,
@@ -643,7 +643,7 @@ impl Journal {
     }
 
     /// Sets the pending writes that are stored with the next commit.
-    pub(crate) fn carry(&mut self, writes: Vec<PendingWrite>) {
+    pub(super) fn carry(&mut self, writes: Vec<PendingWrite>) {
         self.next.writes = writes;
     }
 }

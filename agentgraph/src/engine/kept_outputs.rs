@@ -1,9 +1,8 @@
 //! The last outputs of nodes, kept for temporary edits that skip these nodes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
-use crate::engine::Loop;
+use crate::engine::journal::Journal;
 use crate::engine::load::finished_step;
 use crate::engine::records::Records;
 use crate::engine::step_results::stored_step;
@@ -16,7 +15,7 @@ use crate::typed::{AnyState, AnyUpdate};
 
 /// The last outputs of the nodes that keep them.
 #[derive(Default)]
-pub(crate) struct KeptOutputs {
+pub(super) struct KeptOutputs {
     steps: HashMap<u32, KeptOutput>,
     /// Outputs that the last checkpoint does not contain.
     changed: Vec<u32>,
@@ -37,7 +36,7 @@ struct LiveStep {
 
 impl KeptOutputs {
     /// Reads the outputs from a checkpoint, for the nodes that still keep their outputs.
-    pub(crate) fn of(core: &RunGraph, stored: BTreeMap<String, Bytes>) -> Self {
+    pub(super) fn of(core: &RunGraph, stored: BTreeMap<String, Bytes>) -> Self {
         let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
             let node = *core.compiled().by_name.get(&*name)?;
             core.compiled().topology.exits(node).keeps_output.then_some((node, KeptOutput::Bytes(step)))
@@ -45,16 +44,16 @@ impl KeptOutputs {
         KeptOutputs { steps: known.collect(), changed: Vec::new() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = u32> {
         self.steps.keys().copied()
     }
 
     /// The outputs to be stored, by name: all of them, or the changed ones.
-    pub(crate) fn to_store<'a>(&'a self, core: &'a RunGraph, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
+    pub(super) fn to_store<'a>(&'a self, core: &'a RunGraph, all: bool) -> BTreeMap<&'a str, BytesOf<'a>> {
         let wanted = self.steps.iter().filter(|(node, _)| all || self.changed.contains(node));
         let stored = wanted.filter_map(|(node, kept)| match kept {
             KeptOutput::Bytes(step) => Some((core.compiled().name(*node), BytesOf(step))),
@@ -63,12 +62,44 @@ impl KeptOutputs {
         stored.collect()
     }
 
-    pub(crate) fn has_changed(&self) -> bool {
+    pub(super) fn has_changed(&self) -> bool {
         !self.changed.is_empty()
     }
 
-    pub(crate) fn is_stored(&mut self) {
+    pub(super) fn is_stored(&mut self) {
         self.changed.clear();
+    }
+
+    /// Keeps the outputs of a merge that has succeeded. Returns the nodes that had none.
+    pub(super) fn keep(&mut self, NewOutputs(keeps): NewOutputs) -> Vec<u32> {
+        let mut new = Vec::new();
+        for (node, kept) in keeps {
+            if self.steps.insert(node, kept).is_none() {
+                new.push(node);
+            }
+            if !self.changed.contains(&node) {
+                self.changed.push(node);
+            }
+        }
+        new
+    }
+
+    /// The last output of a node, if it is kept.
+    pub(super) fn output_of(
+        &self,
+        graph: &RunGraph,
+        journal: Option<&Journal>,
+        node: u32,
+    ) -> Result<Option<TaskOutput>, Error> {
+        let step = match (self.steps.get(&node), journal) {
+            (Some(KeptOutput::Live(step)), _) => step.to_step(),
+            (Some(KeptOutput::Bytes(step)), Some(journal)) => {
+                finished_step(graph, journal.codec(), journal.thread(), step)?.0
+            }
+            _ => return Ok(None),
+        };
+        let done = resolve(graph, node, step, Vec::new());
+        done.map(Some).map_err(|error| error.at_node(graph.name(node)))
     }
 }
 
@@ -129,37 +160,5 @@ impl Records {
             keeps.push((node, kept));
         }
         Ok(NewOutputs(keeps))
-    }
-}
-
-impl Loop {
-    pub(super) fn keep(&mut self, NewOutputs(keeps): NewOutputs) {
-        for (node, kept) in keeps {
-            if self.records.outputs.steps.insert(node, kept).is_none() {
-                Arc::make_mut(&mut self.runtime.shared.lock_visible().kept).insert(node);
-            }
-            if !self.records.outputs.changed.contains(&node) {
-                self.records.outputs.changed.push(node);
-            }
-        }
-    }
-
-    /// Whether a node is skipped, in which case a superstep of one task cannot take the short way.
-    #[inline]
-    pub(super) fn skips_some(&self) -> bool {
-        self.position.graph.overlay().is_some_and(|overlay| !overlay.skips().is_empty())
-    }
-
-    /// The last output of a node.
-    pub(super) fn output_of(&self, node: u32) -> Result<Option<TaskOutput>, Error> {
-        let step = match (self.records.outputs.steps.get(&node), &self.records.journal) {
-            (Some(KeptOutput::Live(step)), _) => step.to_step(),
-            (Some(KeptOutput::Bytes(step)), Some(journal)) => {
-                finished_step(&self.position.graph, journal.codec(), journal.thread(), step)?.0
-            }
-            _ => return Ok(None),
-        };
-        let done = resolve(&self.position.graph, node, step, Vec::new());
-        done.map(Some).map_err(|error| error.at_node(self.position.graph.name(node)))
     }
 }

@@ -42,7 +42,7 @@ impl TaskRemains {
     }
 
     /// Whether only its error is known.
-    pub(crate) fn is_bare(&self) -> bool {
+    pub(super) fn is_bare(&self) -> bool {
         let TaskRemains { result, requests, answers, voided, failure, error: _, call, once } = self;
         let asked = !(requests.is_empty() && answers.is_empty() && voided.is_empty());
         !asked && result.is_none() && failure.is_none() && call.is_none() && once.is_empty()
@@ -78,7 +78,7 @@ impl TaskRemains {
     }
 
     /// Applies the stored answer to the n-th request.
-    pub(crate) fn take(&mut self, n: u32, answer: StoredAnswer) {
+    pub(super) fn take(&mut self, n: u32, answer: StoredAnswer) {
         self.answers.remove(&n);
         match answer {
             StoredAnswer::Given(value) => drop(self.answers.insert(n, value)),
@@ -88,7 +88,7 @@ impl TaskRemains {
     }
 
     /// Adds a request of the task, or replaces the request with that number.
-    pub(crate) fn request(&mut self, n: u32, request: StoredRequest) {
+    pub(super) fn request(&mut self, n: u32, request: StoredRequest) {
         let at = self.requests.partition_point(|(other, _)| *other < n);
         match self.requests.get_mut(at).filter(|(other, _)| *other == n) {
             Some(known) => known.1 = request,
@@ -97,7 +97,7 @@ impl TaskRemains {
     }
 
     /// The requests and answers that the task needs when it runs again.
-    pub(crate) fn asked(&self) -> Vec<AskedQuestion> {
+    pub(super) fn asked(&self) -> Vec<AskedQuestion> {
         let asked = self.requests.iter().map(|(n, request)| AskedQuestion {
             n: *n,
             spot: request.spot(*n),
@@ -123,7 +123,7 @@ impl TaskRemains {
     }
 
     /// Adds the result of a durable step.
-    pub(crate) fn keep_once(&mut self, place: u32, result: StoredOnce) {
+    pub(super) fn keep_once(&mut self, place: u32, result: StoredOnce) {
         self.once.insert(place, result);
     }
 

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use crate::context::edits::ProposedEdit;
 use crate::engine::activations::Activations;
-use crate::engine::failures::read_failure;
 use crate::engine::flow::Flow;
 use crate::engine::flow::record::left_in_header;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::left_over::Leftovers;
 use crate::engine::stored::{
     CALL, ERROR, FAILED, FAILURE, OF_RUN, ONCE, SESSIONS, SPENT, StoredAnswer, StoredRequest, StoredStep,
-    TOLD, from_bytes,
+    TOLD, from_bytes, read_failure,
 };
 use crate::engine::unknown_fields::{Misfit, UnknownField, fit, is_unknown, migrated, refuse};
 use crate::error::{Code, Error};
@@ -215,7 +214,7 @@ pub(crate) fn check_fields(core: &GraphCore, place: Place<'_>, replayed: &Replay
 }
 
 /// Restores a state that is stored in a header since no checkpoint contains it.
-pub(crate) fn restore_kept(
+pub(super) fn restore_kept(
     core: &GraphCore,
     persistence: &Persistence,
     place: Place<'_>,
@@ -234,7 +233,7 @@ pub(crate) fn restore_kept(
 }
 
 /// The error for a missing checkpoint whose state an open task has to read again.
-pub(crate) fn unknown_read(place: Place<'_>, id: CheckpointId, node: &str) -> Error {
+pub(super) fn unknown_read(place: Place<'_>, id: CheckpointId, node: &str) -> Error {
     let problem = format!(
         "it reads the state of checkpoint {id}, which the store no longer has: keep the checkpoints of unfinished \
          runs, or start over with `.abandon()`"
@@ -536,13 +535,13 @@ pub(crate) fn stuck_at_end(core: &Arc<GraphCore>, namespace: &str, header: &Head
 }
 
 /// The stuck joins of the subgraph that a finished task called, from its pending write.
-pub(crate) fn stuck_in(thread: &str, record: &[u8]) -> Result<Vec<StoredStuck>, Error> {
+pub(super) fn stuck_in(thread: &str, record: &[u8]) -> Result<Vec<StoredStuck>, Error> {
     let step = StoredStep::from_bytes(record).map_err(|error| error.on_thread(Some(thread)))?;
     Ok(step.stuck)
 }
 
 /// The edits of a finished task, with the nodes that they add.
-pub(crate) fn proposed(
+pub(super) fn proposed(
     core: &RunGraph,
     thread: &str,
     edits: Vec<GraphEdit>,
@@ -561,7 +560,7 @@ pub(crate) fn proposed(
 }
 
 /// The step of a finished task and its temporary edits, from its pending write.
-pub(crate) fn finished_step(
+pub(super) fn finished_step(
     core: &GraphCore,
     codec: &Codec,
     thread: &str,

@@ -33,7 +33,7 @@ pub(crate) struct Merge<'a> {
 
 /// The moment at which a task arrives at the joins that it is a source of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(super) enum Arrival {
     /// Together with the edits of its superstep.
     WithEdits,
     /// After its edits, alone: there are no supersteps.
@@ -128,7 +128,7 @@ impl Merge<'_> {
     /// Merges one task and finds its successors. Its routers run after its update was applied, except
     /// fallible routers: they run first, so that a failure leaves the state unchanged.
     #[inline]
-    pub(crate) fn one(
+    pub(super) fn one(
         &mut self,
         state: &mut AnyState,
         node: u32,
@@ -171,7 +171,7 @@ impl Merge<'_> {
 
     /// Merges the tasks of a superstep, in task order, whose writes do not clash. Everything that may fail
     /// comes before joins and state are changed.
-    pub(crate) fn several(
+    pub(super) fn several(
         &mut self,
         state: &mut AnyState,
         actors: Actors<'_>,
@@ -212,7 +212,7 @@ impl Merge<'_> {
     }
 
     /// Applies an update without successors.
-    pub(crate) fn apply_alone(
+    pub(super) fn apply_alone(
         &mut self,
         state: &mut AnyState,
         node: u32,
@@ -223,7 +223,7 @@ impl Merge<'_> {
 
     /// Puts the next frontier in order, and decides which nodes wait and which stop waiting.
     #[inline]
-    pub(crate) fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         self.next.settle();
         if self.core.may_wait() {
             self.settle_waiting();
@@ -255,7 +255,7 @@ impl Merge<'_> {
     /// [`settle`](Self::settle) for runs without supersteps: the frontier is not ordered, and detached tasks
     /// do not count. Returns the joins that fire because they are due; `again` contains these joins if an
     /// earlier run of the same steps recorded them.
-    pub(crate) fn settle_eager(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
+    pub(super) fn settle_eager(&mut self, nothing_else: bool, again: Option<&[u32]>) -> Vec<u32> {
         let core = self.core;
         let mut timed = Vec::new();
         let topology: &Topology = &core.topology;
@@ -338,7 +338,7 @@ impl Merge<'_> {
     }
 
     /// Lets a single source arrive at its joins.
-    pub(crate) fn arrive(&mut self, node: u32) {
+    pub(super) fn arrive(&mut self, node: u32) {
         let topology: &Topology = &self.core.topology;
         for (join, place) in topology.join_sources.row(node) {
             let target = topology.joins[*join as usize].target;
@@ -457,7 +457,7 @@ impl Merge<'_> {
 }
 
 /// Applies an update without successors, outside a superstep.
-pub(crate) fn write(
+pub(super) fn write(
     core: &GraphCore,
     state: &mut AnyState,
     mut recorder: Recorder<'_>,

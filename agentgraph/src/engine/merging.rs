@@ -59,7 +59,10 @@ impl Loop {
         let before = self.before_merge(fallible);
         let merged = merge(self);
         if merged.is_ok() {
-            self.keep(keeps);
+            let new = self.records.outputs.keep(keeps);
+            if !new.is_empty() {
+                Arc::make_mut(&mut self.runtime.shared.lock_visible().kept).extend(new);
+            }
             self.apply_staged_edits();
         } else {
             self.position.graph.unstage();

@@ -7,15 +7,9 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use crate::attempt::CatchPanic;
 use crate::context::{Control, NewOnce, OnceStorage};
-use crate::engine::Loop;
 use crate::engine::journal::Journal;
-use crate::engine::step_results::id_of;
-use crate::engine::stored::once_write;
-use crate::erased::NodeResult;
 use crate::error::Error;
-use crate::typed::AnyState;
 use agentgraph_checkpoint::PendingWrite;
 
 /// Where a run with this journal keeps the results of durable steps. A run that stores only at its end keeps
@@ -58,27 +52,6 @@ pub(super) async fn put_writes(
         control.mark_stored(new);
     }
     Ok(())
-}
-
-impl Loop {
-    /// Stores the results of durable steps of the only task of a superstep while the task continues. Returns
-    /// the task's result if it ended meanwhile.
-    pub(super) async fn store_once_beside(
-        &mut self,
-        task: &mut CatchPanic,
-    ) -> Result<Option<NodeResult<AnyState>>, Error> {
-        let control = &self.runtime.shared.control;
-        let new = control.take_unstored();
-        let Some(journal) = &mut self.records.journal else { return Ok(None) };
-        let graph = &self.position.graph;
-        let frontier = &self.position.frontier;
-        let id = id_of(graph, journal.step_place(), frontier, &self.buffers.ends.handled, 0);
-        let writes = new.iter().map(|one| once_write(id, one)).collect::<Result<Vec<_>, Error>>()?;
-        let work = put_writes(journal, control, &writes, &new);
-        let (stored, ended) = beside(work, task).await;
-        stored?;
-        Ok(ended)
-    }
 }
 
 /// Awaits `work` while a task continues. Returns the task's output too, if it ended meanwhile.

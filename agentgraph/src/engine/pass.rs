@@ -202,8 +202,8 @@ fn is_bare<O: Output, S: PassInput>(run: &Loop) -> bool {
     let watched = run.listeners.events.is_some()
         || run.listeners.spans.is_some()
         || run.listeners.halt.is_some()
-        || run.runtime.shared.spending.has_budget();
-    let limited = run.runtime.shared.max_supersteps != u64::MAX;
+        || run.runtime.shared.bounds.spending.has_budget();
+    let limited = run.runtime.shared.bounds.max_supersteps != u64::MAX;
     !(watched
         || limited
         || run.records.journal.is_some()
@@ -409,13 +409,13 @@ where
         }
         let shared = &self.run.runtime.shared;
         let merged = self.run.position.merged;
-        if shared.drains.load(Ordering::Acquire) {
+        if shared.bounds.drains.load(Ordering::Acquire) {
             return Some(StopReason::Drained);
         }
-        if u64::from(self.started) >= shared.max_supersteps {
+        if u64::from(self.started) >= shared.bounds.max_supersteps {
             return Some(StopReason::Limit);
         }
-        let spent = shared.spending.has_budget() && shared.spending.is_used_up(merged);
+        let spent = shared.bounds.spending.has_budget() && shared.bounds.spending.is_used_up(merged);
         spent.then_some(StopReason::Budget)
     }
 

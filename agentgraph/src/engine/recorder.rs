@@ -8,7 +8,7 @@ use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use agentgraph_checkpoint::delta::DeltaWriter;
 
 /// The updates of a run whose sum is the result of a node in the parent graph.
-pub(crate) struct Trace {
+pub(super) struct Trace {
     /// The updates of the current superstep, as one.
     step: Option<AnyUpdate>,
     /// The updates before it that no record contains yet.
@@ -19,7 +19,7 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Continues after the updates traced in earlier calls.
-    pub(crate) fn after(total: AnyUpdate) -> Self {
+    pub(super) fn after(total: AnyUpdate) -> Self {
         Trace { step: None, unstored: None, total }
     }
 
@@ -28,14 +28,14 @@ impl Trace {
     }
 
     /// Ends a superstep, which may have merged nothing.
-    pub(crate) fn close_step(&mut self, schema: &AnySchema) -> Result<(), StateError> {
+    pub(super) fn close_step(&mut self, schema: &AnySchema) -> Result<(), StateError> {
         let Some(step) = self.step.take() else { return Ok(()) };
         add_step(schema, self.unstored.get_or_insert_default(), step.clone())?;
         add_step(schema, &mut self.total, step)
     }
 
     /// The updates that the next record must contain.
-    pub(crate) fn take_unstored(
+    pub(super) fn take_unstored(
         &mut self,
         schema: &AnySchema,
         codec: &Codec,
@@ -43,7 +43,7 @@ impl Trace {
         self.unstored.take().map(|update| (codec.encode_update)(schema, &update)).transpose()
     }
 
-    pub(crate) fn into_total(self) -> AnyUpdate {
+    pub(super) fn into_total(self) -> AnyUpdate {
         self.total
     }
 }
@@ -63,7 +63,7 @@ fn ephemeral(schema: &AnySchema) -> impl Iterator<Item = (usize, &crate::state::
 }
 
 /// The destination of the updates that a merge applies.
-pub(crate) enum Recorder<'a> {
+pub(super) enum Recorder<'a> {
     Nowhere,
     Delta(&'a Codec, &'a mut DeltaWriter),
     Traced(Option<(&'a Codec, &'a mut DeltaWriter)>, &'a mut Trace),
@@ -71,7 +71,7 @@ pub(crate) enum Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     #[inline]
-    pub(crate) fn of(journal: &'a mut Option<Box<Journal>>, trace: &'a mut Option<Box<Trace>>) -> Self {
+    pub(super) fn of(journal: &'a mut Option<Box<Journal>>, trace: &'a mut Option<Box<Trace>>) -> Self {
         let delta = journal.as_deref_mut().map(Journal::recorder);
         match (trace, delta) {
             (None, None) => Recorder::Nowhere,
@@ -81,7 +81,7 @@ impl<'a> Recorder<'a> {
     }
 
     #[inline]
-    pub(crate) fn apply(
+    pub(super) fn apply(
         &mut self,
         state: &mut AnyState,
         schema: &AnySchema,

@@ -36,12 +36,12 @@ impl Records {
     }
 
     /// The current checkpoint.
-    pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
+    pub(super) fn checkpoint(&self) -> Option<CheckpointId> {
         self.journal.as_deref().and_then(Journal::checkpoint)
     }
 
     /// The memories that the run names, if it is stored.
-    pub(crate) fn memories(&self) -> Option<&Arc<Memories>> {
+    pub(super) fn memories(&self) -> Option<&Arc<Memories>> {
         self.journal.as_deref().and_then(Journal::memories)
     }
 }

@@ -38,7 +38,7 @@ impl Spans {
 
     /// Opens the span of a superstep.
     #[cold]
-    pub(crate) fn begin_step(&mut self, step: u64) {
+    pub(super) fn begin_step(&mut self, step: u64) {
         self.step = tracing::info_span!(
             target: "agentgraph",
             "superstep",
@@ -51,7 +51,7 @@ impl Spans {
 
     /// Closes the span of the superstep. `failed`: the superstep was not committed because of this error.
     #[cold]
-    pub(crate) fn end_step(&mut self, failed: Option<Code>) {
+    pub(super) fn end_step(&mut self, failed: Option<Code>) {
         let step = std::mem::replace(&mut self.step, Span::none());
         if let Some(code) = failed {
             record_error(&step, code);
@@ -60,7 +60,7 @@ impl Spans {
 
     /// Calls a task in the span of its node.
     #[cold]
-    pub(crate) fn call(
+    pub(super) fn call(
         &self,
         runner: &TaskRunner,
         core: &RunGraph,
@@ -71,7 +71,7 @@ impl Spans {
 
     /// Calls a node in its span.
     #[cold]
-    pub(crate) fn in_node(
+    pub(super) fn in_node(
         &self,
         node: &str,
         task: TaskRequest,
@@ -104,7 +104,7 @@ impl Spans {
     }
 
     /// Calls a synchronous node in its span, and in that of its only attempt.
-    pub(crate) fn call_now<T>(
+    pub(super) fn call_now<T>(
         &self,
         node: &str,
         task: TaskRequest,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::context::NewOnce;
 use crate::dependency::outputs::StoredDropped;
 use crate::error::{Code, Error};
+use crate::failure::Failure;
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{StoredLimits, StoredSleep, StoredSpot, StoredStuck};
@@ -72,7 +73,7 @@ impl StoredTurn {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StoredTarget {
+pub(super) struct StoredTarget {
     pub(in crate::engine) node: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::engine) input: Option<Bytes>,
@@ -86,20 +87,20 @@ pub(crate) const OF_RUN: TaskId = TaskId::from_u128(0);
 
 /// Slot of [`OF_RUN`]: the static interrupts at this checkpoint were reported to the caller. Contains a list
 /// of [`StoredStop`], which is empty in older records.
-pub(crate) const TOLD: u32 = 0;
+pub(super) const TOLD: u32 = 0;
 
 /// Slot of [`OF_RUN`]: the sessions after the finished tasks of the superstep.
-pub(crate) const SESSIONS: u32 = 1;
+pub(super) const SESSIONS: u32 = 1;
 
 /// Slot of [`OF_RUN`]: the amounts that the run has used up.
-pub(crate) const SPENT: u32 = 2;
+pub(super) const SPENT: u32 = 2;
 
 /// Slot of [`OF_RUN`]: a failure of the superstep that belongs to no task. Empty if it is over.
-pub(crate) const FAILURE: u32 = 3;
+pub(super) const FAILURE: u32 = 3;
 
 /// Slots of results of durable steps: the n-th result of a task is at `ONCE + 2 n`. Even numbers, so that no
 /// store takes them for requests.
-pub(crate) const ONCE: u32 = PendingWrite::KEPT;
+pub(super) const ONCE: u32 = PendingWrite::KEPT;
 
 /// The pending write for a result of a durable step.
 pub(crate) fn once_write(task: TaskId, new: &NewOnce) -> Result<PendingWrite, Error> {
@@ -120,14 +121,14 @@ pub(crate) fn once_result(write: &PendingWrite) -> Result<Option<(u32, StoredOnc
 
 /// Slot of a failed, open task: its [`Failure`](crate::Failure). Empty if it is over. An even number, so that
 /// earlier releases treat it as an answer without a question.
-pub(crate) const ERROR: u32 = u32::MAX - 3;
+pub(super) const ERROR: u32 = u32::MAX - 3;
 
 /// Slot of a task that calls a subgraph: the task whose call it continues, by its id before the checkpoint
 /// was edited.
-pub(crate) const CALL: u32 = u32::MAX - 1;
+pub(super) const CALL: u32 = u32::MAX - 1;
 
 /// Slot of a failed task whose failure is handled: its [`Failure`](crate::Failure).
-pub(crate) const FAILED: u32 = u32::MAX;
+pub(super) const FAILED: u32 = u32::MAX;
 
 /// A request of a task, as a pending write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -144,7 +145,7 @@ pub(crate) struct StoredRequest {
 }
 
 impl StoredRequest {
-    pub(crate) fn new(node: String, request: Request) -> Self {
+    pub(super) fn new(node: String, request: Request) -> Self {
         let Request { n, spot, value, schema, replaces, until } = request;
         let (nth, key, sleep) = match spot {
             Spot::Nth(nth) => (Some(nth).filter(|nth| *nth != n), None, None),
@@ -163,7 +164,7 @@ impl StoredRequest {
     }
 
     /// A request with neither key nor index is the n-th.
-    pub(crate) fn spot(&self, n: u32) -> Spot {
+    pub(super) fn spot(&self, n: u32) -> Spot {
         match (&self.spot.key, &self.spot.sleep) {
             (Some(key), _) => Spot::Key(key.clone()),
             (None, Some(sleep)) => Spot::Sleep { name: sleep.name.clone(), nth: sleep.nth },
@@ -172,19 +173,19 @@ impl StoredRequest {
     }
 
     /// The end of a sleep, in microseconds since 1970.
-    pub(crate) fn until(&self) -> Option<u64> {
+    pub(super) fn until(&self) -> Option<u64> {
         self.spot.sleep.as_ref().map(|sleep| sleep.until)
     }
 }
 
 /// The pending write which records that these static interrupts are reported to the caller.
-pub(crate) fn reported_stops_write(stops: &[StoredStop]) -> Result<PendingWrite, Error> {
+pub(super) fn reported_stops_write(stops: &[StoredStop]) -> Result<PendingWrite, Error> {
     Ok(PendingWrite { task: OF_RUN, slot: TOLD, bytes: to_bytes(stops)? })
 }
 
 /// The answer to a request, as a pending write.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum StoredAnswer {
+pub(super) enum StoredAnswer {
     Given(Value),
     /// The answer was refused after it was stored, so its request is open.
     Refused,
@@ -210,7 +211,7 @@ impl Serialize for StoredAnswer {
 const NIL: u8 = 0xc0;
 
 impl StoredAnswer {
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let answer = open(bytes)?;
         if let Ok(Bytes(inner)) = delta::decode::<Bytes>(answer) {
             return match inner[..] {
@@ -223,7 +224,7 @@ impl StoredAnswer {
     }
 
     /// The pending write for the n-th request of a task.
-    pub(crate) fn write(&self, task: TaskId, n: u32) -> Result<PendingWrite, Error> {
+    pub(super) fn write(&self, task: TaskId, n: u32) -> Result<PendingWrite, Error> {
         Ok(PendingWrite { task, slot: PendingWrite::answer_slot(n), bytes: to_bytes(self)? })
     }
 }
@@ -240,7 +241,7 @@ impl StoredStep {
         }
     }
 
-    pub(crate) fn of_parts(
+    fn of_parts(
         update: Option<&AnyUpdate>,
         targets: &[Goto],
         replaces_edges: bool,
@@ -265,7 +266,7 @@ impl StoredStep {
     }
 
     /// The parts of [`of_parent_command`](Self::of_parent_command).
-    pub(crate) fn into_parent_command(self) -> (Option<Vec<u8>>, Vec<Goto>) {
+    pub(super) fn into_parent_command(self) -> (Option<Vec<u8>>, Vec<Goto>) {
         let targets = self.targets.into_iter().map(StoredTarget::into_goto).collect();
         (self.update.map(|Bytes(update)| update), targets)
     }
@@ -301,7 +302,7 @@ impl StoredStep {
         Ok(StoredStep { version: migrations.version, ..self })
     }
 
-    pub(crate) fn into_step(self, codec: &Codec, schema: &AnySchema) -> Result<Step<AnyState>, Error> {
+    pub(super) fn into_step(self, codec: &Codec, schema: &AnySchema) -> Result<Step<AnyState>, Error> {
         let update = self.update.map(|bytes| (codec.decode_update)(schema, &bytes.0)).transpose()?;
         if self.targets.is_empty() && !self.replaces_edges {
             return Ok(update.map_or(Step::None, Step::Update));
@@ -325,7 +326,7 @@ impl StoredStep {
 }
 
 /// The positions of memories after the calls of a task, from its record.
-pub(crate) fn memories_of(record: &[u8]) -> Result<StoredMemories, Error> {
+pub(super) fn memories_of(record: &[u8]) -> Result<StoredMemories, Error> {
     Ok(StoredStep::from_bytes(record)?.memories)
 }
 
@@ -397,4 +398,19 @@ fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
         }
         Error::new(Code::CorruptCheckpoint, format!("a pending write cannot be read: {error}"))
     })
+}
+
+/// The pending write for the failure of a task.
+pub(super) fn error_write(task: TaskId, failure: &Failure) -> Result<PendingWrite, Error> {
+    Ok(PendingWrite { task, slot: ERROR, bytes: to_bytes(failure)? })
+}
+
+/// The pending write that ends the stored error of a task from an earlier call.
+pub(super) fn no_error(task: TaskId) -> PendingWrite {
+    PendingWrite { task, slot: ERROR, bytes: Vec::new() }
+}
+
+/// Reads the failure of a task or of a run; `None` if it is over.
+pub(super) fn read_failure(bytes: &[u8]) -> Result<Option<Failure>, Error> {
+    if bytes.is_empty() { Ok(None) } else { from_bytes(bytes).map(Some) }
 }

@@ -68,17 +68,18 @@ impl Loop {
         let drain = root.nest.as_ref().and_then(|nest| nest.drain.as_ref());
         // A run without a memory could not be continued, so it ends first.
         let drains = self.records.journal.is_some()
-            && (root.drains.load(Ordering::Acquire) || drain.is_some_and(CancellationToken::is_cancelled));
+            && (root.bounds.drains.load(Ordering::Acquire)
+                || drain.is_some_and(CancellationToken::is_cancelled));
         if drains {
             return Some(Pause::Stopped(StopReason::Drained));
         }
-        if self.position.step >= self.runtime.shared.max_supersteps {
+        if self.position.step >= self.runtime.shared.bounds.max_supersteps {
             return Some(Pause::Stopped(StopReason::Limit));
         }
-        if root.spending.has_budget() && root.spending.is_used_up(root.control.step()) {
+        if root.bounds.spending.has_budget() && root.bounds.spending.is_used_up(root.control.step()) {
             return Some(Pause::Stopped(StopReason::Budget));
         }
-        root.spending.step_inside();
+        root.bounds.spending.step_inside();
         if let Some(outer) = &self.runtime.shared.outer {
             outer.shared.beat(outer.request);
         }
@@ -132,7 +133,7 @@ impl RunShared {
     /// it.
     pub(super) fn has_changes(&self) -> bool {
         let around = self.outer.as_ref().is_some_and(|outer| outer.shared.has_changes());
-        around || !self.sessions.is_empty() || self.spending.counts()
+        around || !self.sessions.is_empty() || self.bounds.spending.counts()
     }
 
     /// Stores the changes that an inner run made to this one, beside the current checkpoint: sessions and
@@ -147,8 +148,8 @@ impl RunShared {
         // The head is read now, since it may have moved during the await.
         if let (Some(saver), Some(head)) = (&nest.saver, nest.head()) {
             let mut writes: Vec<PendingWrite> = sessions_write(&self.sessions)?.into_iter().collect();
-            if self.spending.take_unstored() {
-                let bytes = to_bytes(&self.spending.total(steps, || self.services.now()))?;
+            if self.bounds.spending.take_unstored() {
+                let bytes = to_bytes(&self.bounds.spending.total(steps, || self.services.now()))?;
                 writes.push(PendingWrite { task: OF_RUN, slot: SPENT, bytes });
             }
             if !writes.is_empty() {

@@ -18,7 +18,7 @@ pub(crate) struct StepPlace<'a> {
 impl StepPlace<'_> {
     /// The origin of the tasks of a stored run that edges led to here.
     #[inline]
-    pub(crate) fn origin(self) -> TaskOrigin {
+    pub(super) fn origin(self) -> TaskOrigin {
         TaskOrigin::stored(self.branch, self.parent)
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn task_id(
 }
 
 /// The id of an activation of an eager run. `place` is the place of the commit that made it.
-pub(crate) fn activation_id(place: StepPlace<'_>, node: &str, from: &str, index: u32) -> TaskId {
+pub(super) fn activation_id(place: StepPlace<'_>, node: &str, from: &str, index: u32) -> TaskId {
     TaskId::derive(&TaskPlace {
         thread: place.thread,
         run: place.run,

@@ -26,22 +26,22 @@ pub(crate) struct Routing {
 }
 
 impl TaskOutput {
-    pub(crate) fn targets(&self) -> &[Target] {
+    pub(super) fn targets(&self) -> &[Target] {
         self.routing.as_ref().map_or(&[], |routing| &routing.targets)
     }
 
-    pub(crate) fn edits(&self) -> &[ProposedEdit] {
+    pub(super) fn edits(&self) -> &[ProposedEdit] {
         self.routing.as_ref().map_or(&[], |routing| &routing.edits)
     }
 
     /// Takes the edits, which are examined before anything is routed.
-    pub(crate) fn take_edits(&mut self) -> Vec<ProposedEdit> {
+    pub(super) fn take_edits(&mut self) -> Vec<ProposedEdit> {
         self.routing.as_mut().map(|routing| std::mem::take(&mut routing.edits)).unwrap_or_default()
     }
 
     /// Looks up the targets that edits of this task or of others have added. Returns the names that do not
     /// exist.
-    pub(crate) fn find_late_targets(&mut self, graph: &RunGraph) -> Vec<String> {
+    pub(super) fn find_late_targets(&mut self, graph: &RunGraph) -> Vec<String> {
         let mut lost = Vec::new();
         let Some(routing) = &mut self.routing else { return lost };
         routing.targets.retain_mut(|target| {
@@ -58,14 +58,14 @@ impl TaskOutput {
         lost
     }
 
-    pub(crate) fn replaces_edges(&self) -> bool {
+    pub(super) fn replaces_edges(&self) -> bool {
         self.routing.as_ref().is_some_and(|routing| routing.replaces_edges)
     }
 }
 
 /// A target that was looked up.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(super) struct Target {
     pub(in crate::engine) node: u32,
     pub(in crate::engine) input: Option<InputValue>,
     /// The name of a node that the task's edits add: it has an id once the edits are in effect.
@@ -73,7 +73,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn name<'a>(&'a self, graph: &'a RunGraph) -> &'a str {
+    pub(super) fn name<'a>(&'a self, graph: &'a RunGraph) -> &'a str {
         self.late.as_deref().unwrap_or_else(|| graph.name(self.node))
     }
 }
@@ -83,7 +83,7 @@ impl Target {
 /// # Errors
 /// [`Code::UnknownTarget`] for a name that is not in the graph, or not among the declared targets of the
 /// node.
-pub(crate) fn resolve(
+pub(super) fn resolve(
     core: &RunGraph,
     node: u32,
     step: Step<AnyState>,
@@ -147,7 +147,7 @@ pub(super) fn target(core: &RunGraph, edits: &[ProposedEdit], goto: Goto) -> Res
     Ok(Target { node, input, late: None })
 }
 
-pub(crate) fn unknown_target(core: &RunGraph, name: &str) -> Error {
+pub(super) fn unknown_target(core: &RunGraph, name: &str) -> Error {
     let hint = match nearest(name, core.known()) {
         _ if name == START => "; START cannot be a target".to_owned(),
         _ if core.compiled().by_name.contains_key(name) => {
@@ -160,7 +160,7 @@ pub(crate) fn unknown_target(core: &RunGraph, name: &str) -> Error {
 }
 
 /// The node that an edit acts as.
-pub(crate) fn node_to_act_as(core: &RunGraph, name: &str) -> Result<u32, Error> {
+pub(super) fn node_to_act_as(core: &RunGraph, name: &str) -> Result<u32, Error> {
     core.id(name).ok_or_else(|| {
         let hint = match (name, nearest(name, core.known())) {
             (START, _) => "; use `.as_start(..)`".to_owned(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::context::edits::{CollectedEdit, Desk, EditCollector, Edits};
 use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::Loop;
+use crate::engine::records::Records;
 use crate::engine::task_output::TaskOutput;
 use crate::error::Error;
 use crate::event::EventKind;
@@ -51,6 +52,18 @@ impl Loop {
         // They were checked together, and nothing else has edited the graph.
         let _ = self.position.graph.stage_of(node, proposed, &mut Vec::new());
         Ok((input, made))
+    }
+
+    /// Whether a node is skipped, in which case a superstep of one task cannot take the short way.
+    #[inline]
+    pub(super) fn skips_some(&self) -> bool {
+        self.position.graph.overlay().is_some_and(|overlay| !overlay.skips().is_empty())
+    }
+
+    /// The last output of a node, which a skip repeats.
+    pub(super) fn output_of(&self, node: u32) -> Result<Option<TaskOutput>, Error> {
+        let Records { outputs, journal, .. } = &self.records;
+        outputs.output_of(&self.position.graph, journal.as_deref(), node)
     }
 
     /// Puts the edits of a merged superstep into effect, and ends the skips that it has used.

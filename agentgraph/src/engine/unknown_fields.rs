@@ -21,7 +21,7 @@ use agentgraph_checkpoint::{CheckpointId, Place};
 
 /// The stored value of a field that the state does not have.
 #[derive(Clone, Debug)]
-pub(crate) struct UnknownField {
+pub(super) struct UnknownField {
     pub(in crate::engine) name: String,
     pub(in crate::engine) value: Vec<u8>,
     /// The record that contains it whole, by the field number that it keeps.
@@ -44,7 +44,7 @@ fn channel_called<'a>(channels: &'a [Channel], name: &str) -> Option<&'a Channel
 ///
 /// # Errors
 /// [`Code::GraphChanged`] with the names and the remedies.
-pub(crate) fn refuse<'a>(
+pub(super) fn refuse<'a>(
     place: Place<'_>,
     holder: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -96,7 +96,7 @@ pub(crate) fn check_kept_states(
 }
 
 /// The fields of a kept state, in the current version.
-pub(crate) fn migrated(core: &GraphCore, kept: &StoredState) -> Result<StoredFields, Error> {
+pub(super) fn migrated(core: &GraphCore, kept: &StoredState) -> Result<StoredFields, Error> {
     let values = kept.channels.iter().map(|(name, value)| (name.clone(), value.0.clone()));
     let mut fields = StoredFields::of_state(values.collect::<Vec<_>>());
     if kept.version != core.stored.migrations.version {
@@ -141,7 +141,7 @@ pub(crate) fn unknown_in_open_work(core: &GraphCore, kept: &[StoredState], left:
 }
 
 /// The kinds of the reducers that an encoded update was written for, in its order.
-pub(crate) fn kinds_of(core: &GraphCore, update: &[u8]) -> Vec<Cow<'static, str>> {
+pub(super) fn kinds_of(core: &GraphCore, update: &[u8]) -> Vec<Cow<'static, str>> {
     let channels = core.schema.channels();
     let fields = decode_fields(update).unwrap_or_default().into_iter();
     let kinds = fields.map(|(name, _)| channel_called(channels, name).map(|channel| channel.reducer.clone()));

@@ -42,7 +42,7 @@ pub(crate) struct Compiled {
     pub(crate) shared: GraphShared,
 }
 
-pub(crate) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
+pub(super) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
     let mut problems = Problems::default();
     let shape = resolve(&graph, &mut problems);
     check_schema(&graph.schema, graph.schema_place, &mut problems);

@@ -94,8 +94,8 @@ pub(crate) struct StoredForm {
 /// The templates of temporary nodes, and the settings of those without their own.
 #[derive(Clone, Default)]
 pub(crate) struct TemporaryNodes {
-    pub(crate) templates: Templates,
-    pub(crate) defaults: Defaults,
+    pub(super) templates: Templates,
+    pub(super) defaults: Defaults,
 }
 
 /// The rule by which runs of a graph decide which nodes run next.
@@ -175,12 +175,12 @@ impl GraphCore {
         Some(Refused { code: StoreCode::SecretNeedsKey, why })
     }
 
-    pub(crate) fn is_detached(&self, node: u32) -> bool {
+    pub(super) fn is_detached(&self, node: u32) -> bool {
         self.detached.nodes.get(node as usize).copied().unwrap_or(false)
     }
 
     /// The graph that a node is.
-    pub(crate) fn subgraph(&self, node: usize) -> Option<Arc<GraphCore>> {
+    pub(super) fn subgraph(&self, node: usize) -> Option<Arc<GraphCore>> {
         self.nodes.get(node)?.graph.as_ref()?.core().downcast().ok()
     }
 

@@ -8,15 +8,15 @@ pub(crate) use super::shown::EdgeKind as LineKind;
 /// The drawing of a graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drawing {
-    pub(crate) names: Vec<Arc<str>>,
+    pub(super) names: Vec<Arc<str>>,
     /// Whether each node is a graph itself.
-    pub(crate) graphs: Vec<bool>,
-    pub(crate) lines: Vec<Line>,
+    pub(super) graphs: Vec<bool>,
+    pub(super) lines: Vec<Line>,
 }
 
 /// One arrow. Without a target, it may lead anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Line {
+pub(super) struct Line {
     pub(in crate::graph) from: u32,
     pub(in crate::graph) to: Option<u32>,
     pub(in crate::graph) kind: LineKind,

@@ -91,12 +91,12 @@ impl Overlay {
     }
 
     /// The number of the run's edits that it contains.
-    pub(crate) fn applied_edits(&self) -> usize {
+    pub(super) fn applied_edits(&self) -> usize {
         self.applied_edits
     }
 
     /// Sets the number of the run's edits that it contains.
-    pub(crate) fn set_applied_edits(&mut self, edits: usize) {
+    pub(super) fn set_applied_edits(&mut self, edits: usize) {
         self.applied_edits = edits;
     }
 
@@ -104,7 +104,7 @@ impl Overlay {
         self.first + self.nodes.len() as u32
     }
 
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (u32, &TemporaryNode)> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (u32, &TemporaryNode)> {
         (self.first..).zip(&self.nodes)
     }
 
@@ -127,7 +127,7 @@ impl Overlay {
         &self.skips
     }
 
-    pub(crate) fn skip(&mut self, node: u32) {
+    pub(super) fn skip(&mut self, node: u32) {
         self.skips.insert(node);
     }
 
@@ -137,7 +137,7 @@ impl Overlay {
     }
 
     /// Merges the layer directly above into this one.
-    pub(crate) fn absorb(&mut self, above: Overlay) {
+    pub(super) fn absorb(&mut self, above: Overlay) {
         if self.nodes.is_empty() {
             self.first = above.first;
         }
@@ -201,7 +201,7 @@ enum Change {
 
 /// A compiled graph, as its overlays see it.
 #[derive(Clone, Copy)]
-pub(crate) struct OverlayBase<'a> {
+pub(super) struct OverlayBase<'a> {
     pub(in crate::graph) topology: &'a Topology,
     pub(in crate::graph) names: &'a [Arc<str>],
     pub(in crate::graph) by_name: &'a HashMap<Arc<str>, u32>,
@@ -215,12 +215,12 @@ pub(crate) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    pub(crate) fn of(ground: OverlayBase<'a>, over: Option<&'a Overlay>) -> Self {
+    pub(super) fn of(ground: OverlayBase<'a>, over: Option<&'a Overlay>) -> Self {
         Layers { ground, over: [None, None, over] }
     }
 
     /// The layers with one more on top.
-    pub(crate) fn under(self, top: Option<&'a Overlay>) -> Self {
+    pub(super) fn under(self, top: Option<&'a Overlay>) -> Self {
         let [_, second, third] = self.over;
         match (top, second) {
             (None, _) => self,
@@ -234,13 +234,13 @@ impl<'a> Layers<'a> {
     }
 
     /// A new overlay to be put on top.
-    pub(crate) fn overlay_on_top(&self) -> Overlay {
+    pub(super) fn overlay_on_top(&self) -> Overlay {
         let first = self.layers().next().map_or(0, Overlay::next_id);
         Overlay::from_id(first.max(self.ground.topology.start() + 1))
     }
 
     /// The current node of that name.
-    pub(crate) fn id(&self, name: &str) -> Option<u32> {
+    pub(super) fn id(&self, name: &str) -> Option<u32> {
         match self.layers().find_map(|layer| layer.names.get(name)) {
             Some(node) => *node,
             None => self.ground.by_name.get(name).copied(),
@@ -248,19 +248,19 @@ impl<'a> Layers<'a> {
     }
 
     /// The temporary node with that id.
-    pub(crate) fn temporary(&self, node: u32) -> Option<&'a TemporaryNode> {
+    pub(super) fn temporary(&self, node: u32) -> Option<&'a TemporaryNode> {
         self.layers().find_map(|layer| layer.node(node))
     }
 
-    pub(crate) fn is_removed(&self, node: u32) -> bool {
+    pub(super) fn is_removed(&self, node: u32) -> bool {
         self.layers().any(|layer| layer.removed.contains(&node))
     }
 
-    pub(crate) fn is_skipped(&self, node: u32) -> bool {
+    pub(super) fn is_skipped(&self, node: u32) -> bool {
         self.layers().any(|layer| layer.skips.contains(&node))
     }
 
-    pub(crate) fn is_pruned(&self, join: u32, place: u32) -> bool {
+    pub(super) fn is_pruned(&self, join: u32, place: u32) -> bool {
         self.layers().any(|layer| layer.pruned.get(&join).is_some_and(|places| places.contains(&place)))
     }
 
@@ -295,7 +295,7 @@ impl<'a> Layers<'a> {
     }
 
     /// The edges that edits have added and that still exist, END included.
-    pub(crate) fn added_edges(&self) -> Vec<(u32, u32)> {
+    pub(super) fn added_edges(&self) -> Vec<(u32, u32)> {
         let mut added = Vec::new();
         for (at, layer) in self.over.iter().enumerate() {
             for (from, row) in layer.iter().flat_map(|layer| &layer.rows) {
@@ -313,7 +313,7 @@ impl<'a> Layers<'a> {
     }
 
     /// Whether a plain edge of the compiled graph still exists.
-    pub(crate) fn keeps_edge(&self, from: u32, to: u32) -> bool {
+    pub(super) fn keeps_edge(&self, from: u32, to: u32) -> bool {
         let gone = |layer: &Overlay| layer.rows.get(&from).is_some_and(|row| row.gone.contains(&to));
         !self.is_removed(from) && !self.is_removed(to) && !self.layers().any(gone)
     }

@@ -20,7 +20,7 @@ pub(crate) struct RunGraph {
 }
 
 /// The temporary edits of a run, applied to its graph.
-pub(crate) struct RunEdits {
+struct RunEdits {
     overlay: Arc<Overlay>,
     /// The temporary nodes, in the order of their ids.
     entries: Vec<NodeEntry>,
@@ -31,7 +31,7 @@ pub(crate) struct RunEdits {
 }
 
 /// The edits of a superstep, which take effect once its merge has succeeded.
-pub(crate) struct StagedEdits {
+struct StagedEdits {
     pub(in crate::graph) overlay: Overlay,
     entries: Vec<NodeEntry>,
     /// The edits that changed something and are not skips, in order.
@@ -452,7 +452,7 @@ impl RunEdits {
     }
 
     /// The edits that are being merged.
-    pub(crate) fn staged(&self) -> Option<&Overlay> {
+    fn staged(&self) -> Option<&Overlay> {
         self.staged.as_ref().map(|staged| &staged.overlay)
     }
 
@@ -463,4 +463,4 @@ impl RunEdits {
 }
 
 /// The entry of a temporary node and its shape.
-pub(crate) type Temporary = (NodeEntry, TemporaryNode);
+pub(super) type Temporary = (NodeEntry, TemporaryNode);

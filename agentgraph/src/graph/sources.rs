@@ -18,7 +18,7 @@ pub struct Sources {
 
 /// The number of sources that a join waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JoinPolicy {
+pub(super) enum JoinPolicy {
     All,
     AtLeast(usize),
 }

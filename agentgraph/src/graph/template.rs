@@ -25,10 +25,10 @@ use crate::state::State;
 use crate::words::{GraphEdit, Rejection};
 
 /// A function that makes a node from arguments.
-pub(crate) type Template = Arc<dyn Fn(&Value) -> Result<UntypedNode, String> + Send + Sync>;
+pub(super) type Template = Arc<dyn Fn(&Value) -> Result<UntypedNode, String> + Send + Sync>;
 
 /// The templates of a graph, by name.
-pub(crate) type Templates = HashMap<Arc<str>, Template>;
+pub(super) type Templates = HashMap<Arc<str>, Template>;
 
 /// Converts a factory into a template.
 pub(super) fn template<S: State, A, N, M>(factory: impl Fn(A) -> N + Send + Sync + 'static) -> Template
@@ -44,13 +44,13 @@ where
 
 /// The settings that temporary nodes inherit from their graph.
 #[derive(Clone, Default)]
-pub(crate) struct Defaults {
+pub(super) struct Defaults {
     pub(in crate::graph) policies: Policies,
     pub(in crate::graph) on_error: Option<u32>,
 }
 
 impl GraphCore {
-    pub(crate) fn ground(&self) -> OverlayBase<'_> {
+    pub(super) fn ground(&self) -> OverlayBase<'_> {
         OverlayBase { topology: &self.topology, names: &self.names, by_name: &self.by_name }
     }
 
@@ -82,7 +82,7 @@ impl GraphCore {
     }
 
     /// The entry and shape of the node that an edit adds, if it adds one.
-    pub(crate) fn temporary(
+    pub(super) fn temporary(
         &self,
         layers: &Layers<'_>,
         proposed: &ProposedEdit,

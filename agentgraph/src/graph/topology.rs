@@ -17,7 +17,7 @@ pub(crate) struct Rows<T> {
 }
 
 impl<T: Copy> Rows<T> {
-    pub(crate) fn of(rows: Vec<Vec<T>>) -> Self {
+    pub(super) fn of(rows: Vec<Vec<T>>) -> Self {
         let mut starts = Vec::with_capacity(rows.len() + 1);
         let mut items = Vec::with_capacity(rows.iter().map(Vec::len).sum());
         starts.push(0);
@@ -95,7 +95,7 @@ pub(crate) struct DeferredOrder {
 
 impl DeferredOrder {
     /// `leads`: for each of the nodes a row of bits, those that it leads to.
-    pub(crate) fn of(nodes: Vec<u32>, leads: &[u64]) -> Self {
+    pub(super) fn of(nodes: Vec<u32>, leads: &[u64]) -> Self {
         let words = nodes.len().div_ceil(64);
         let leads_to = |from: usize, to: usize| leads[from * words + to / 64] & (1 << (to % 64)) != 0;
         let mut before = vec![0; leads.len()];
@@ -118,7 +118,7 @@ impl DeferredOrder {
 
     /// Those of the waiting nodes that another waiting one still leads to. At least one is not among them:
     /// of nodes that lead to each other, none waits for another.
-    pub(crate) fn held_back(&self, waiting: &[u32]) -> Vec<u32> {
+    pub(super) fn held_back(&self, waiting: &[u32]) -> Vec<u32> {
         if self.before.is_empty() {
             return Vec::new();
         }
@@ -148,7 +148,7 @@ pub(crate) struct JoinShape {
 
 impl JoinShape {
     /// The number of words of its bits.
-    pub(crate) fn words(&self) -> usize {
+    pub(super) fn words(&self) -> usize {
         self.sources.len().div_ceil(64)
     }
 }
@@ -170,11 +170,11 @@ pub(crate) struct Exits {
 }
 
 /// Rows with more targets than this are also kept as sets.
-pub(crate) const WIDE: usize = 32;
+pub(super) const WIDE: usize = 32;
 
 impl Topology {
     /// Whether there is a plain edge. The time does not grow with the graph.
-    pub(crate) fn has_edge(&self, from: u32, to: u32) -> bool {
+    pub(super) fn has_edge(&self, from: u32, to: u32) -> bool {
         if to == END_ID {
             return self.exits(from).ends;
         }
@@ -185,7 +185,7 @@ impl Topology {
     }
 
     #[inline]
-    pub(crate) fn is_deferred(&self, node: u32) -> bool {
+    pub(super) fn is_deferred(&self, node: u32) -> bool {
         self.deferred.get(node as usize).copied().unwrap_or(false)
     }
 

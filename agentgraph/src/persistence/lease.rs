@@ -24,7 +24,7 @@ use agentgraph_checkpoint::services::{Services, yield_now};
 use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, Place, lease_lost};
 
 /// Length of a lease without renewal.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
+pub(super) const LEASE: Duration = Duration::from_secs(30);
 
 /// Length of a lease in a store that ends with its process. No caller asks for a longer one, and the time has
 /// to fit into the times of stores.

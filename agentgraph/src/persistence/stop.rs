@@ -15,7 +15,7 @@ pub(crate) struct StopRequest {
 
 impl StopRequest {
     /// Asks the run to stop, and wakes it if it waits.
-    pub(crate) fn ask(&self) {
+    pub(super) fn ask(&self) {
         self.asked.store(true, Ordering::Release);
         self.waker.wake();
     }

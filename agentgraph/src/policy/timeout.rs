@@ -61,7 +61,7 @@ impl TimeoutKind {
 }
 
 /// A task by its superstep and its index there.
-pub(crate) type TaskPlace = (u64, u32);
+type TaskPlace = (u64, u32);
 
 /// The signs of life of tasks with idle timeouts. Empty in a graph without them.
 #[derive(Default)]

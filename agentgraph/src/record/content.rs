@@ -112,7 +112,7 @@ impl Tree {
     }
 
     /// For display.
-    pub(crate) fn to_json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let name = |key: &Tree| match key.to_json() {
             Value::String(text) => text,
             other => other.to_string(),
@@ -128,10 +128,10 @@ impl Tree {
 }
 
 /// Values by name.
-pub(crate) type Entries = BTreeMap<String, Tree>;
+pub(super) type Entries = BTreeMap<String, Tree>;
 
 /// The writes of an encoded update by channel.
-pub(crate) fn writes(channels: &[Channel], update: &[u8]) -> Entries {
+pub(super) fn writes(channels: &[Channel], update: &[u8]) -> Entries {
     let fields = decode_fields(update).unwrap_or_default();
     let write = |(name, bytes): (&str, &[u8])| {
         let merges = channels.iter().any(|known| known.is_called(name) && known.reducer == "merge");
@@ -153,7 +153,7 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    pub(crate) fn new(entries: Entries, again: impl Fn() -> Entries + Send + Sync + 'static) -> Self {
+    pub(super) fn new(entries: Entries, again: impl Fn() -> Entries + Send + Sync + 'static) -> Self {
         Content { entries, again: Arc::new(again) }
     }
 

@@ -227,7 +227,7 @@ pub fn decode_fields(mut bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, StateError>
 }
 
 /// The error for an unknown channel.
-pub(crate) fn nearest_channel<'a>(channel: &str, known: impl Iterator<Item = &'a str>) -> StateError {
+pub(super) fn nearest_channel<'a>(channel: &str, known: impl Iterator<Item = &'a str>) -> StateError {
     StateError::UnknownChannel {
         channel: channel.to_owned(),
         nearest: crate::error::nearest(channel, known).map(str::to_owned),

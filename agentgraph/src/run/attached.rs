@@ -29,7 +29,7 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    pub(crate) fn of(compiled: Compiled) -> Self {
+    pub(super) fn of(compiled: Compiled) -> Self {
         let Compiled { core, shared } = compiled;
         Attached {
             core: Arc::new(core),

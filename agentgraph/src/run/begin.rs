@@ -30,7 +30,7 @@ use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId}
 
 /// The request of the caller.
 #[derive(Clone)]
-pub(crate) enum CallRequest {
+pub(super) enum CallRequest {
     Invoke(AnyUpdate),
     Resume(Answers),
     Proceed,
@@ -208,7 +208,7 @@ async fn next_branch(
     newest.map(|id| id.branch.checked_add(1).ok_or_else(|| unknown_checkpoint(place, from))).transpose()
 }
 
-pub(crate) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
+pub(super) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
     let problem = format!("there is no checkpoint {id}: `history` lists those there are");
     Error::new(Code::UnknownCheckpoint, problem).on_thread(Some(place.thread))
 }

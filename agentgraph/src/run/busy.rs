@@ -6,7 +6,7 @@ use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, ListQuery, Place, RunId, Source};
 
 /// A run to be undone.
-pub(crate) struct UndoneRun {
+pub(super) struct UndoneRun {
     pub(in crate::run) run: RunId,
     /// The checkpoint before it; `None` if the thread starts with it.
     pub(in crate::run) before: Option<CheckpointId>,
@@ -18,7 +18,7 @@ pub(crate) struct UndoneRun {
 const PAGE: usize = 64;
 
 /// The newest run of a place, with its start. `None` if nothing is stored.
-pub(crate) async fn newest_run(
+pub(super) async fn newest_run(
     saver: &dyn Checkpointer,
     place: Place<'_>,
 ) -> Result<Option<UndoneRun>, Error> {

@@ -79,7 +79,7 @@ pub(super) async fn adopt_copy(graph: &Arc<Attached>, from: &str, to: &str) -> R
 }
 
 impl<S: State> StateEdit<S> {
-    pub(crate) fn new(graph: Arc<Attached>, thread: String) -> Self {
+    pub(super) fn new(graph: Arc<Attached>, thread: String) -> Self {
         StateEdit { graph, thread, at: None, before: Vec::new(), edit: Edit::Here(None), state: PhantomData }
     }
 

@@ -15,7 +15,7 @@ use crate::words::Outcome;
 
 /// The work of a call. It is boxed where the engine is compiled, so that nothing of it is compiled again
 /// where the call is awaited.
-pub(crate) type AnyRun = BoxFuture<'static, Result<Outcome<AnyState>, Error>>;
+pub(super) type AnyRun = BoxFuture<'static, Result<Outcome<AnyState>, Error>>;
 
 /// The future of a [`RunBuilder`](crate::RunBuilder). Dropping it stops the run like a kill: what was stored
 /// stays, and the next call continues from there.

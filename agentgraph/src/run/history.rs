@@ -58,7 +58,7 @@ const PAGE_BYTES: usize = 256 * 1024;
 const COPIES: usize = 4 * 1024 * 1024;
 
 impl<S: State> History<S> {
-    pub(crate) fn new(graph: Arc<Attached>, thread: String) -> Self {
+    pub(super) fn new(graph: Arc<Attached>, thread: String) -> Self {
         let query = Query { graph, thread, branch: None, before: None, limit: None, is_filtered: false };
         History { query, tests: Vec::new() }
     }

@@ -7,11 +7,10 @@ mod ground;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::context::edits::Desk;
 use crate::context::{
-    ChildPause, Control, Editing, Nest, Outer, RunShared, Spending, SubgraphCall, TaskRequest,
+    Bounds, ChildPause, Control, Editing, Nest, Outer, RunShared, Spending, SubgraphCall, TaskRequest,
 };
 use crate::engine::call::end::CallEnd;
 use crate::engine::executor::ParentExit;
@@ -32,7 +31,7 @@ use crate::error::{BoxError, Code, Error, OwnError};
 use crate::event::{ChildEvents, EventQueue};
 use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
-use crate::policy::{Heartbeats, Places};
+use crate::policy::Places;
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::record::header::{Header, StoredCall, StoredStuck};
@@ -439,11 +438,8 @@ impl ChildCall<'_> {
             control: Control::of(graph.core.rules.discipline == Discipline::Eager, once_storage),
             sessions: outer.sessions.within(own),
             audience: EventQueue::audience(events.as_ref()),
-            max_supersteps: outer.max_supersteps,
             services: Arc::clone(&outer.services),
-            spending: Spending::default(),
-            drains: AtomicBool::new(false),
-            beats: Heartbeats::default(),
+            bounds: Bounds::new(outer.bounds.max_supersteps, Spending::default()),
             outer: Some(Box::new(Outer {
                 shared: Arc::clone(outer),
                 request: self.request,

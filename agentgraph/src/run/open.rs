@@ -137,7 +137,7 @@ impl Callee {
 }
 
 /// An open task, by its stored names.
-pub(crate) struct OpenTask<'a> {
+pub(super) struct OpenTask<'a> {
     pub(in crate::run) id: TaskId,
     pub(in crate::run) node: String,
     pub(in crate::run) left: Option<&'a TaskRemains>,
@@ -145,24 +145,24 @@ pub(crate) struct OpenTask<'a> {
 
 impl OpenTask<'_> {
     /// The failure of its last call.
-    pub(crate) fn failure(&self, place: Place<'_>) -> Option<Failure> {
+    pub(super) fn failure(&self, place: Place<'_>) -> Option<Failure> {
         Some(self.left?.failed()?.clone().within(place.namespace))
     }
 
     /// The durable steps that it has done, in the order in which their results came.
-    pub(crate) fn steps(&self, place: Place<'_>) -> Vec<DoneStep> {
+    pub(super) fn steps(&self, place: Place<'_>) -> Vec<DoneStep> {
         let done = self.left.filter(|left| left.has_steps()).map_or_else(Vec::new, TaskRemains::once);
         done.iter().map(|(_, step)| step.shown(&self.node, place.namespace)).collect()
     }
 }
 
 /// The failure of a superstep that belongs to no task.
-pub(crate) fn failure_of_all(place: Place<'_>, left: &Leftovers) -> Option<Failure> {
+pub(super) fn failure_of_all(place: Place<'_>, left: &Leftovers) -> Option<Failure> {
     Some(left.get(&OF_RUN)?.error.clone()?.within(place.namespace))
 }
 
 /// The tasks of a stored frontier that are not done, in task order.
-pub(crate) fn tasks<'a>(
+pub(super) fn tasks<'a>(
     core: &RunGraph,
     place: Place<'_>,
     header: &Header,
@@ -175,7 +175,7 @@ pub(crate) fn tasks<'a>(
 
 /// Replays the finished nodes of a pass on its state. Returns the nodes that run next, including those that
 /// have asked.
-pub(crate) fn replay_pass(
+pub(super) fn replay_pass(
     driver: &Arc<dyn Driver>,
     core: &GraphCore,
     codec: &Codec,
@@ -199,7 +199,7 @@ pub(crate) fn replay_pass(
 }
 
 /// The update of a finished task.
-pub(crate) fn update_of(step: Step<AnyState>) -> Option<AnyUpdate> {
+pub(super) fn update_of(step: Step<AnyState>) -> Option<AnyUpdate> {
     match step {
         Step::None => None,
         Step::Update(update) => Some(update),
@@ -208,7 +208,7 @@ pub(crate) fn update_of(step: Step<AnyState>) -> Option<AnyUpdate> {
 }
 
 /// The results of the finished tasks, in task order.
-pub(crate) fn done<'a>(
+pub(super) fn done<'a>(
     core: &RunGraph,
     place: Place<'_>,
     header: &Header,
@@ -259,7 +259,7 @@ fn all_tasks<'a>(
 }
 
 /// The ids of the tasks of a stored frontier, and the ids under which they called subgraphs.
-pub(crate) fn tasks_and_calls(
+pub(super) fn tasks_and_calls(
     core: &RunGraph,
     place: Place<'_>,
     header: &Header,
@@ -288,7 +288,7 @@ fn step_place<'a>(place: Place<'a>, header: &Header, id: CheckpointId) -> StepPl
 }
 
 /// The open work inside a task.
-pub(crate) async fn open_work_inside(
+pub(super) async fn open_work_inside(
     core: &RunGraph,
     saver: &dyn Checkpointer,
     place: Place<'_>,
@@ -313,7 +313,7 @@ fn call_inside(core: &RunGraph, place: Place<'_>, task: &OpenTask<'_>) -> Option
 }
 
 /// The interrupts of a task's open requests.
-pub(crate) fn interrupts(place: Place<'_>, task: &OpenTask<'_>) -> impl Iterator<Item = Interrupt> {
+pub(super) fn interrupts(place: Place<'_>, task: &OpenTask<'_>) -> impl Iterator<Item = Interrupt> {
     let requests = task.left.map_or_else(Vec::new, |left| left.asks().requests);
     requests.into_iter().map(move |request| {
         let mut interrupt = Interrupt::of_request(task.id, task.node.clone(), request);

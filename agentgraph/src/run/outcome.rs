@@ -28,7 +28,7 @@ impl Outcome<AnyState> {
 }
 
 /// The error of a run that ended earlier with joins that still waited.
-pub(crate) fn stored_stuck_error(stuck: Vec<StoredStuck>) -> Option<Error> {
+pub(super) fn stored_stuck_error(stuck: Vec<StoredStuck>) -> Option<Error> {
     stuck_joins(&stuck.into_iter().map(StuckJoin::from).collect::<Vec<_>>())
 }
 

@@ -17,7 +17,7 @@ pub struct ThreadProblem {
 }
 
 impl ThreadProblem {
-    pub(crate) fn of(thread: &str, error: &Error) -> Self {
+    pub(super) fn of(thread: &str, error: &Error) -> Self {
         ThreadProblem { thread: thread.to_owned(), code: error.code(), message: error.to_string() }
     }
 }

@@ -3,7 +3,6 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use futures_util::FutureExt;
 
@@ -13,7 +12,7 @@ use super::levels;
 use super::nested;
 use super::upkeep;
 use crate::context::edits::{CollectedEdit, Desk};
-use crate::context::{Call, ChildListener, Control, Editing, Nest, RunShared, Spending};
+use crate::context::{Bounds, Call, ChildListener, Control, Editing, Nest, RunShared, Spending};
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
@@ -31,7 +30,7 @@ use crate::graph::Discipline;
 use crate::panic::{NodePanic, panic_of};
 use crate::persistence::read_only::ReadOnly;
 use crate::persistence::stop::StopRequest;
-use crate::policy::{Heartbeats, Places};
+use crate::policy::Places;
 use crate::session::Sessions;
 use crate::step::MakeEdits;
 use crate::typed::{AnyState, AnyUpdate};
@@ -100,11 +99,8 @@ impl CallPlan {
             control: Control::of(is_eager, once_storage(begun.journal.as_deref())),
             sessions: Sessions::open(&graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
             audience: EventQueue::audience(events.as_ref()),
-            max_supersteps: limits.max_supersteps,
             services: Arc::clone(services),
-            spending,
-            drains: AtomicBool::new(false),
-            beats: Heartbeats::default(),
+            bounds: Bounds::new(limits.max_supersteps, spending),
             outer: None,
             nest,
             editing: Editing::at(Arc::clone(&graph.core) as Arc<dyn Desk>, is_stored || graph.host.is_some()),

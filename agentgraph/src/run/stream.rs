@@ -62,7 +62,7 @@ pub struct EventStream<S: State> {
 }
 
 impl<S: State> EventStream<S> {
-    pub(crate) fn new(run: AnyRun, queue: Arc<EventQueue>) -> Self {
+    pub(super) fn new(run: AnyRun, queue: Arc<EventQueue>) -> Self {
         EventStream { run: Some(run), queue, state: PhantomData }
     }
 

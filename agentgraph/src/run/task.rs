@@ -7,7 +7,7 @@ pub use once::forget_once;
 use std::future::IntoFuture;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -18,7 +18,7 @@ use crate::attempt::{EndedAttempt, attempt_once, make_edits};
 use crate::context::edits::Desk;
 use crate::context::host::{FarSide, FarSink, Reply, TaskCall, TaskDetails, TaskEvents, TaskReply};
 use crate::context::{
-    Audience, Call, CallMethod, Control, Editing, OnceStorage, Refusal, RunShared, Sink, Spending,
+    Audience, Bounds, Call, CallMethod, Control, Editing, OnceStorage, Refusal, RunShared, Sink, Spending,
     TaskOrigin, TaskRequest, TaskVerdict, Units, VisibleEdits,
 };
 use crate::engine::driver::{Driver, FarNode};
@@ -33,7 +33,7 @@ use crate::failure::{Failure, KeptError};
 use crate::graph::GraphCore;
 use crate::graph::run_graph::RunGraph;
 use crate::node::error_code::code_of;
-use crate::policy::{Heartbeats, Limit, Policies};
+use crate::policy::{Limit, Policies};
 use crate::record::blob::Blob;
 use crate::record::codec::Codec;
 use crate::record::header::Header;
@@ -297,11 +297,8 @@ impl FarAttempt {
             control,
             sessions,
             audience: Audience { sink: events, custom: hears, messages: hears },
-            max_supersteps: call.max_supersteps,
             services: Arc::clone(&graph.shared.services),
-            spending: Spending::elsewhere(spent.clone(), budget),
-            drains: AtomicBool::new(false),
-            beats: Heartbeats::default(),
+            bounds: Bounds::new(call.max_supersteps, Spending::elsewhere(spent.clone(), budget)),
             outer: None,
             nest: None,
             editing: Editing::at(Arc::clone(&graph.core) as Arc<dyn Desk>, true).seeing(visible),
@@ -367,8 +364,8 @@ impl FarAttempt {
             reply,
             at: micros(self.shared.services.now()),
             sessions,
-            spent: self.shared.spending.since(&self.spent),
-            drains: self.shared.drains.load(Ordering::Acquire),
+            spent: self.shared.bounds.spending.since(&self.spent),
+            drains: self.shared.bounds.drains.load(Ordering::Acquire),
             durable_steps,
         })
     }

@@ -59,7 +59,7 @@ pub struct Pruned {
 const STORE_IS_GONE: u32 = 3;
 
 impl Prune {
-    pub(crate) fn new(graph: Arc<Attached>, retention: Retention) -> Self {
+    fn new(graph: Arc<Attached>, retention: Retention) -> Self {
         Prune { graph, retention, thread: None }
     }
 
@@ -122,13 +122,13 @@ impl IntoFuture for Prune {
 }
 
 /// Whether enough was stored since a call started to make pruning worthwhile.
-pub(crate) fn is_due(retention: &Retention, began_at: u64, ended_at: Option<CheckpointId>) -> bool {
+pub(super) fn is_due(retention: &Retention, began_at: u64, ended_at: Option<CheckpointId>) -> bool {
     let stride = retention.stride();
     ended_at.is_some_and(|ended_at| ended_at.step / stride > began_at / stride)
 }
 
 /// Applies the policy to a thread while a run goes on.
-pub(crate) fn pruning(graph: &Attached, thread: &Arc<str>, retention: &Retention) -> Pruning {
+pub(super) fn pruning(graph: &Attached, thread: &Arc<str>, retention: &Retention) -> Pruning {
     let (graph, thread, policy) = (graph.clone(), Arc::clone(thread), retention.clone());
     let prune = move |saver: Arc<dyn Checkpointer>| {
         let (graph, thread, policy) = (graph.clone(), Arc::clone(&thread), policy.clone());
@@ -141,7 +141,7 @@ pub(crate) fn pruning(graph: &Attached, thread: &Arc<str>, retention: &Retention
 /// Prunes a thread that no run writes meanwhile. If `committed`, a run has just made the newest
 /// checkpoint, and none of its tasks has started.
 /// Returns the number of removed checkpoints, and of those of the root that stay.
-pub(crate) async fn prune_thread(
+pub(super) async fn prune_thread(
     graph: &Attached,
     saver: &dyn Checkpointer,
     thread: &str,

@@ -199,7 +199,7 @@ pub(super) fn no_checkpointer() -> Error {
     )
 }
 
-pub(crate) async fn state(graph: &Attached, thread: &str) -> Result<Option<Checkpoint<AnyState>>, Error> {
+pub(super) async fn state(graph: &Attached, thread: &str) -> Result<Option<Checkpoint<AnyState>>, Error> {
     let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
     persistence.settle(thread).await;
     let place = persistence.place(thread);
@@ -217,7 +217,7 @@ pub(crate) async fn state(graph: &Attached, thread: &str) -> Result<Option<Check
     Ok(Some(checkpoint))
 }
 
-pub(crate) async fn state_at(
+pub(super) async fn state_at(
     graph: &Attached,
     thread: &str,
     id: CheckpointId,
@@ -233,7 +233,7 @@ pub(crate) async fn state_at(
     Ok(Some(found))
 }
 
-pub(crate) async fn topology_at(
+pub(super) async fn topology_at(
     graph: &Attached,
     thread: &str,
     id: CheckpointId,

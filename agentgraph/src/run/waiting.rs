@@ -79,7 +79,7 @@ impl WaitingThread {
 }
 
 impl WaitingThreads {
-    pub(crate) fn new(graph: Arc<Attached>) -> Self {
+    fn new(graph: Arc<Attached>) -> Self {
         WaitingThreads { graph, after: None, limit: None }
     }
 

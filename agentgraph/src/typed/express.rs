@@ -200,7 +200,8 @@ impl<S: State> Express for TypedNodes<S> {
         let gone = guarded(|guard| {
             loop {
                 let step = *at + 1;
-                let stops = step > shared.max_supersteps || shared.drains.load(Ordering::Acquire);
+                let stops =
+                    step > shared.bounds.max_supersteps || shared.bounds.drains.load(Ordering::Acquire);
                 if stops || step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     break;
                 }

@@ -76,7 +76,7 @@ impl AnyState {
     }
 
     #[inline]
-    pub(crate) fn shared_mut<S: State>(&mut self) -> &mut Arc<S> {
+    pub(super) fn shared_mut<S: State>(&mut self) -> &mut Arc<S> {
         let held: &mut dyn Any = &mut *self.0;
         held.downcast_mut().unwrap_or_else(|| other_type())
     }

@@ -105,7 +105,7 @@ impl Interrupt {
     }
 
     /// The node, and whether it sleeps, refused an answer, or replaced its answered question.
-    pub(crate) fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         match (&self.replaces, self.until) {
             (_, Some(until)) => format!("`{}`, which sleeps {}", self.node, until_text(until)),
             (None, None) => format!("`{}`", self.node),
@@ -200,10 +200,10 @@ impl<'de> Deserialize<'de> for InterruptId {
 /// A static interrupt at a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredStop {
-    pub(crate) node: String,
+    node: String,
     /// After the node; otherwise before it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) after: bool,
+    after: bool,
 }
 
 impl StoredStop {

@@ -89,9 +89,7 @@ fn no_circle_of_imports_has_more_than_twenty_files() {
         let arrows =
             imports.iter().map(|(file, targets)| (*file, targets.iter().map(String::as_str).collect()));
         let circle = largest_circle(&arrows.collect());
-        // The parts of the engine's loop.
-        let limit = if house.name == "agentgraph" { 25 } else { LARGEST_CIRCLE };
-        assert!(circle.len() <= limit, "{}: {} files: {circle:#?}", house.name, circle.len());
+        assert!(circle.len() <= LARGEST_CIRCLE, "{}: {} files: {circle:#?}", house.name, circle.len());
     }
 }
 

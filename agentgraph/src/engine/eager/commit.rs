@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use crate::context::{NewQuestions, Refusal};
 use crate::engine::eager::course::{Course, Stop};
-use crate::engine::failures::{error_write, no_error};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::question_writes::refusal_writes;
 use crate::engine::running_tasks::RunningTasks;
-use crate::engine::stored::{StoredAnswer, StoredRequest, reported_stops_write, to_bytes};
+use crate::engine::stored::{
+    StoredAnswer, StoredRequest, error_write, no_error, reported_stops_write, to_bytes,
+};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::failure::Failure;

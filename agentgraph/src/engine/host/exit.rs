@@ -42,7 +42,7 @@ struct ForeignUpdate;
 
 /// The step of a task on a host that leaves its subgraph. `foreign` is the type of an update of another state
 /// than the parent's.
-pub(crate) fn leaving(step: StoredStep, foreign: Option<String>) -> Step<AnyState> {
+pub(super) fn leaving(step: StoredStep, foreign: Option<String>) -> Step<AnyState> {
     let (update, targets) = step.into_parent_command();
     let encoded = update.map(|bytes| Box::new(ParentUpdate(bytes)) as Box<dyn Any + Send + Sync>);
     let to = match foreign {
@@ -60,7 +60,7 @@ pub(crate) fn passed_on<S: State>(step: Command<S>, update: Box<ParentUpdate>) -
 }
 
 /// The result of a subgraph's node, with the decoded update of a task that has left the subgraph.
-pub(crate) fn arrived(
+pub(super) fn arrived(
     result: NodeResult<AnyState>,
     codec: &Codec,
     schema: &AnySchema,

@@ -178,7 +178,7 @@ fn task_call(
         thread: shared.thread.as_deref().map(str::to_owned),
         task: shared.task_id(request),
         step: request.step,
-        max_supersteps: shared.max_supersteps,
+        max_supersteps: shared.bounds.max_supersteps,
         node: node.name.to_owned(),
         path: shared.path(),
         namespace: shared.namespace().to_owned(),
@@ -186,7 +186,7 @@ fn task_call(
         remote: node.remote,
         limit: node.limit.map(TaskLimit::from),
     };
-    let (spent, budget) = shared.root().spending.known();
+    let (spent, budget) = shared.root().bounds.spending.known();
     let details = TaskDetails {
         input: task.input.map(InputValue::encode).transpose()?.map(Bytes),
         limits: task.input.and_then(InputValue::stored_limits),
@@ -256,7 +256,7 @@ impl SentTask {
             self.shared.services.sleep(wait).await;
             // Read after the wait, in which other tasks may have changed the sessions.
             let now = self.shared.sessions.encode().map_err(OwnError)?;
-            let (spent, _) = self.shared.root().spending.known();
+            let (spent, _) = self.shared.root().bounds.spending.known();
             call = call.again(attempt, &now, spent).map_err(OwnError)?;
             sessions = now;
             self.shared.control.note_attempts(request.index, attempt);
@@ -270,10 +270,10 @@ impl SentTask {
     fn count(&self, spent: Units, drains: bool) {
         let run = self.shared.root();
         for (unit, amount) in spent {
-            run.spending.spend(&unit, amount);
+            run.bounds.spending.spend(&unit, amount);
         }
         if drains {
-            run.drains.store(true, Ordering::Release);
+            run.bounds.drains.store(true, Ordering::Release);
         }
     }
 

@@ -3,10 +3,10 @@
 use crate::context::ChildPause;
 use crate::engine::actors::handled;
 use crate::engine::executor::{NoOutput, ParentExit, bad_answer_to};
-use crate::engine::failures::{error_write, no_error};
 use crate::engine::halt::Cutoff;
 use crate::engine::question_writes::{asks_writes, refusal_writes};
 use crate::engine::step_results::{failure_write, result_write, sessions_write};
+use crate::engine::stored::{error_write, no_error};
 use crate::engine::{Loop, Pause, cut_off};
 use crate::error::{Code, Error};
 use crate::failure::Failure;

@@ -10,8 +10,9 @@ use crate::engine::actors::{Handover, handled};
 use crate::engine::executor::{Executor, Ledger, PlannedTask};
 use crate::engine::halt::Cutoff;
 use crate::engine::nowhere;
-use crate::engine::once::or_unstored;
-use crate::engine::step_results::SuperstepLedger;
+use crate::engine::once::{beside, or_unstored, put_writes};
+use crate::engine::step_results::{SuperstepLedger, id_of};
+use crate::engine::stored::once_write;
 use crate::engine::superstep::Executed;
 use crate::engine::task_output::TaskOutput;
 use crate::erased::{NodeResult, Started};
@@ -57,6 +58,25 @@ impl Loop {
                 return Ok(Ok(result));
             }
         }
+    }
+
+    /// Stores the results of durable steps of the only task of a superstep while the task continues. Returns
+    /// the task's result if it ended meanwhile.
+    async fn store_once_beside(
+        &mut self,
+        task: &mut CatchPanic,
+    ) -> Result<Option<NodeResult<AnyState>>, Error> {
+        let control = &self.runtime.shared.control;
+        let new = control.take_unstored();
+        let Some(journal) = &mut self.records.journal else { return Ok(None) };
+        let graph = &self.position.graph;
+        let frontier = &self.position.frontier;
+        let id = id_of(graph, journal.step_place(), frontier, &self.buffers.ends.handled, 0);
+        let writes = new.iter().map(|one| once_write(id, one)).collect::<Result<Vec<_>, Error>>()?;
+        let work = put_writes(journal, control, &writes, &new);
+        let (stored, ended) = beside(work, task).await;
+        stored?;
+        Ok(ended)
     }
 
     /// Judges the end of a superstep's only task. `None`: a handler takes over, and runs as one of several

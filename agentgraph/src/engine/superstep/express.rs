@@ -20,7 +20,7 @@ impl Loop {
         let watched = self.listeners.events.is_some()
             || self.listeners.spans.is_some()
             || self.listeners.halt.is_some()
-            || self.runtime.shared.spending.has_budget();
+            || self.runtime.shared.bounds.spending.has_budget();
         let kept = self.records.journal.is_some()
             || self.records.trace.is_some()
             || self.runtime.shared.outer.is_some();
