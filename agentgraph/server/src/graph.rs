@@ -13,7 +13,7 @@ mod typed;
 #[cfg(feature = "restate")]
 pub(crate) use restate::RestateGraph;
 
-pub(crate) use shown::{Opened, ShownGraph};
+pub(crate) use shown::{Opened, Order, ShownGraph};
 pub(crate) use typed::TypedGraph;
 
 use agentgraph::Goto;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::typed::{ended_as, with_shown_messages};
 use super::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, ShownGraph, Start};
-use super::{Opened, TypedGraph};
+use super::{Opened, Order, TypedGraph};
 use crate::error::not_on_restate;
 
 /// The header of a call that has what its nodes may ask about its run.
@@ -260,8 +260,8 @@ impl<S: StoredState> ShownGraph for RestateGraph<S> {
         _: &str,
         _: Option<CheckpointId>,
         _: Option<CheckpointId>,
-    ) -> BoxFuture<'_, Result<(Vec<(String, u64)>, bool), Error>> {
-        async { Ok((Vec::new(), false)) }.boxed()
+    ) -> BoxFuture<'_, Result<Order, Error>> {
+        async { Ok(Order { merged: Vec::new(), is_whole: false }) }.boxed()
     }
 
     fn report(&self, thread: &str, at: Option<CheckpointId>) -> BoxFuture<'_, Result<Option<Value>, Error>> {

@@ -22,6 +22,14 @@ pub(crate) enum Opened {
     Paths(Vec<String>),
 }
 
+/// The order in which an eager run merged its tasks.
+pub(crate) struct Order {
+    /// The nodes of the last ones, with the steps of their commits.
+    pub(crate) merged: Vec<(String, u64)>,
+    /// Whether these are all.
+    pub(crate) is_whole: bool,
+}
+
 /// How many merges of an eager run are read: each reads a state.
 const MOST_MERGED: usize = 100;
 
@@ -62,14 +70,13 @@ pub(crate) trait ShownGraph {
 
     fn branches(&self, thread: &str) -> BoxFuture<'_, Result<Vec<Branch>, Error>>;
 
-    /// The nodes whose tasks the last commits of an eager run merged, with their steps, in that order, and
-    /// whether these are all. The run is that of the checkpoint `last` or the newest one, from `began` on.
+    /// The order of an eager run: that of the checkpoint `last` or the newest one, from `began` on.
     fn order(
         &self,
         thread: &str,
         began: Option<CheckpointId>,
         last: Option<CheckpointId>,
-    ) -> BoxFuture<'_, Result<(Vec<(String, u64)>, bool), Error>>;
+    ) -> BoxFuture<'_, Result<Order, Error>>;
 
     /// The joins of a thread that wait, the run that has it, and the temporary edits at a checkpoint or the
     /// newest one.
@@ -116,14 +123,14 @@ impl<S: StoredState> ShownGraph for TypedGraph<S> {
         thread: &str,
         began: Option<CheckpointId>,
         last: Option<CheckpointId>,
-    ) -> BoxFuture<'_, Result<(Vec<(String, u64)>, bool), Error>> {
+    ) -> BoxFuture<'_, Result<Order, Error>> {
         let thread = thread.to_owned();
         async move {
             let found = match last {
                 None => self.graph.state(&thread).await?,
                 Some(id) => self.graph.state_at(&thread, id).await?,
             };
-            let Some(last) = found else { return Ok((Vec::new(), true)) };
+            let Some(last) = found else { return Ok(Order { merged: Vec::new(), is_whole: true }) };
             let (run, end) = (last.run, last.id);
             let mut history = self.graph.history(&thread).before(end).stream();
             let (mut merged, mut next) = (Vec::new(), Some(last));
@@ -136,7 +143,7 @@ impl<S: StoredState> ShownGraph for TypedGraph<S> {
             }
             let is_whole = merged.len() < MOST_MERGED;
             merged.reverse();
-            Ok((merged, is_whole))
+            Ok(Order { merged, is_whole })
         }
         .boxed()
     }

@@ -18,7 +18,7 @@ use super::body::Fields;
 use super::{Reply, Shared};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::graph::{Opened, ServedGraph};
+use crate::graph::{Opened, Order, ServedGraph};
 use crate::ids::{self, WirePlace};
 use crate::records::{Kind, Query, Record, SortBy};
 
@@ -262,7 +262,7 @@ async fn order(Shared(app): Shared, Path((id, run)): Path<(String, String)>) -> 
     let (thread, graph) = thread_with_graph(&app, &id).await?;
     let run = app.run(&id, &run).await?;
     let place = |name| Some(WirePlace::parse(run.data[name].as_str()?).ok()?.id);
-    let (merged, is_whole) = graph.order(&thread, place("began_at"), place("ended_at")).await?;
+    let Order { merged, is_whole } = graph.order(&thread, place("began_at"), place("ended_at")).await?;
     let merged = merged.iter().map(|(node, step)| json!({ "node": node, "step": step }));
     let diverged = &run.data["diverged"];
     Ok(Json(json!({ "merged": merged.collect::<Value>(), "is_whole": is_whole, "diverged": diverged }))
