@@ -41,7 +41,7 @@ fn calling(eager: bool, memory: bool) -> CompiledGraph<Work> {
     } else {
         called.into_node()
     };
-    let next = |work: &Work| if work.count % 300 > 0 { "call" } else { END };
+    let next = |work: &Work| if work.count.is_multiple_of(300) { END } else { "call" };
     let graph = StateGraph::new().node("call", node).edge(START, "call").branch("call", next, ["call", END]);
     if eager { graph.eager().compile().unwrap() } else { graph.compile().unwrap() }
 }
