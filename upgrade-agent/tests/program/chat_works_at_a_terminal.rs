@@ -103,8 +103,7 @@ fn lines_typed_before_a_question_do_not_answer_it() {
         gate.open();
         chat.until("1) Yes   2) No   3) Modify");
         chat.until_screen("a prompt", |shown| kind == "dumb" || shown.trim_end_matches(' ').ends_with("\n>"));
-        chat.say("no");
-        chat.until("All right, I did not change experiment 'Foo' to enrolling.");
+        chat.say_until("no", "All right, I did not change experiment 'Foo' to enrolling.");
         assert_eq!(simulator.experiments().remove(0).state, ExperimentState::Inactive, "{kind}");
     }
 }

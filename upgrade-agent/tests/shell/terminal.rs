@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pty_process::Size;
 use pty_process::blocking::{Pty, open};
@@ -75,6 +75,22 @@ impl Terminal {
     /// Waits until the screen shows a text.
     pub(crate) fn until(&mut self, text: &str) {
         self.until_screen(&format!("{text:?}"), |shown| shown.contains(text));
+    }
+
+    /// Types a line, again each second, until the screen shows a text: what is typed in the moment in which a
+    /// question appears answers nothing.
+    pub(crate) fn say_until(&mut self, line: &str, text: &str) {
+        let begun = Instant::now();
+        while !self.shown().contains(text) {
+            assert!(begun.elapsed() < PATIENCE, "{text:?} did not come:\n{}", self.shown());
+            self.say(line);
+            while let Ok(bytes) = self.output.recv_timeout(Duration::from_secs(1)) {
+                self.take(&bytes);
+                if self.shown().contains(text) {
+                    return;
+                }
+            }
+        }
     }
 
     /// Waits until the prompt is the last line, so that the editor gets the keys.
