@@ -185,8 +185,9 @@ impl App {
             return Ok(false);
         }
         let Some(live) = self.live_run(run).filter(|live| !live.has_ended()) else { return Ok(false) };
-        if self.records.shared().is_none() && !self.end_waiting(&run.id, action, None).await? {
+        if self.records.shared().is_none() {
             live.stop(action);
+            self.end_in_line(&live, action).await?;
         }
         if wait {
             live.result().await;

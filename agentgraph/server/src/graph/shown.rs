@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use agentgraph::graph::Drawing;
-use agentgraph::run::{Branch, OpenReason};
+use agentgraph::run::{Branch, Checkpoint, OpenReason};
 use agentgraph::state::StoredState;
 use agentgraph::{CheckpointId, CompiledGraph, Error};
 use futures_util::future::BoxFuture;
@@ -134,14 +134,14 @@ impl<S: StoredState> ShownGraph for TypedGraph<S> {
             let (run, end) = (last.run, last.id);
             let mut history = self.graph.history(&thread).before(end).stream();
             let (mut merged, mut next) = (Vec::new(), Some(last));
-            while let Some(one) = next.take_if(|one| one.run == run && Some(one.id) != began) {
+            let is_of_run = |one: &mut Checkpoint<S>| one.run == run && Some(one.id) != began;
+            while merged.len() < MOST_MERGED
+                && let Some(one) = next.take_if(is_of_run)
+            {
                 merged.extend(one.merged.into_iter().rev().map(|node| (node, one.id.step)));
-                if merged.len() >= MOST_MERGED {
-                    break;
-                }
                 next = history.try_next().await?;
             }
-            let is_whole = merged.len() < MOST_MERGED;
+            let is_whole = next.take_if(is_of_run).is_none();
             merged.reverse();
             Ok(Order { merged, is_whole })
         }

@@ -1,6 +1,7 @@
 //! Ends of runs that are not driven: one that is cancelled while it waits for another, and one whose store
 //! failed after its end was stored and before its readers had it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::run::StopReason;
@@ -12,10 +13,31 @@ use super::{RESULT, is_open, wait_result};
 use crate::app::App;
 use crate::error::RecordError;
 use crate::graph::End;
-use crate::live::{Frame, Hold, LiveRun, StopAction};
+use crate::live::{Frame, Hold, LiveRun, StopAction, Strategy};
 use crate::records::{Kind, LogEntry, Record};
 
 impl App {
+    /// Ends a run of this server alone, if it waits. In a task of its own: the caller may leave, and a run that
+    /// has left its line has to end, or to come back into it.
+    pub(super) async fn end_in_line(
+        self: &Arc<Self>,
+        live: &Arc<LiveRun>,
+        action: StopAction,
+    ) -> Result<(), RecordError> {
+        let (app, live) = (self.whole(), Arc::clone(live));
+        let ending = self.live.tasks.spawn(async move {
+            let ended = app.end_waiting(&live.id, action, None).await;
+            let is_in_line = app.live.of_thread(&live.thread).iter().any(|one| one.id == live.id);
+            // Its store failed. It is to stop, so it ends when its turn comes.
+            if !live.has_ended() && !is_in_line && app.live.join(&live, Strategy::Enqueue) == Some(true) {
+                let (app, thread) = (Arc::clone(&app), live.thread.clone());
+                app.live.tasks.clone().spawn(async move { app.drive_line(&thread).await });
+            }
+            ended
+        });
+        ending.await.map_or(Ok(()), |ended| ended.map(drop))
+    }
+
     /// Ends a run that waits for another one of its thread, whose line this process has. `false` if it has
     /// begun, or begins.
     pub(super) async fn end_waiting(

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentgraph_server::records::{Kind, LogEntry, MemoryRecords, Query, Record, Records};
 use agentgraph_server::{RecordError, Server};
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use crate::common::{ALL_CHANNELS, Event, Served, names, steps};
@@ -14,6 +15,8 @@ use crate::common::{ALL_CHANNELS, Event, Served, names, steps};
 enum At {
     /// The status of the run.
     Status,
+    /// The status of a run that is cancelled.
+    Cancel,
     /// The last event of the thread's log.
     Log,
     /// The values of the graph in that log.
@@ -44,6 +47,7 @@ impl Records for Failing {
     }
     async fn replace(&self, record: Record) -> Result<bool, RecordError> {
         self.check(self.at == At::Status && record.kind == Kind::Run && record.status == "success")?;
+        self.check(self.at == At::Cancel && record.kind == Kind::Run && record.status == "interrupted")?;
         self.inner.replace(record).await
     }
     async fn get(&self, kind: Kind, id: &str) -> Result<Option<Record>, RecordError> {
@@ -104,4 +108,25 @@ async fn every_reader_gets_the_end_of_a_run_once() {
         assert_eq!(runs[0]["status"], "success", "{at:?}");
         assert_eq!(server.get(&format!("/threads/{thread}")).await["status"], "idle", "{at:?}");
     }
+}
+
+#[tokio::test]
+async fn a_run_whose_cancel_could_not_be_stored_ends_when_its_turn_comes() {
+    let left = Arc::new(AtomicUsize::new(1));
+    let records = Failing { at: At::Cancel, left: Arc::clone(&left), inner: MemoryRecords::default() };
+    let server = Served::of(Server::new().records(records).graph("steps", steps())).await;
+    let thread = server.thread().await;
+    let runs = format!("/threads/{thread}/runs");
+    let body = |text: &str, wait_ms: u64| json!({ "assistant_id": "steps", "input": { "text": text, "wait_ms": wait_ms } });
+    let slow = server.post(&runs, &body("slow", 3_600_000)).await;
+    let waiting = server.post(&runs, &body("waits", 0)).await;
+    let place = |run: &serde_json::Value| format!("{runs}/{}", run["run_id"].as_str().unwrap());
+    let cancel = format!("{}/cancel", place(&waiting));
+    let (status, _) = server.send(Method::POST, &cancel, Some(&json!({}))).await;
+    assert_eq!((status, left.load(Ordering::SeqCst)), (StatusCode::INTERNAL_SERVER_ERROR, 0));
+    assert_eq!(server.get(&place(&waiting)).await["status"], "pending");
+    server.post(&format!("{}/cancel?wait=true", place(&slow)), &json!({})).await;
+    server.get(&format!("{}/join", place(&waiting))).await;
+    assert_eq!(server.get(&place(&waiting)).await["status"], "interrupted");
+    assert_eq!(server.get(&format!("/threads/{thread}/state")).await["values"]["seen"], json!([]));
 }
