@@ -17,8 +17,8 @@ use crate::live::{Frame, Hold, LiveRun, StopAction, Strategy};
 use crate::records::{Kind, LogEntry, Record};
 
 impl App {
-    /// Ends a run of this server alone, if it waits. In a task of its own: the caller may leave, and a run that
-    /// has left its line has to end, or to come back into it.
+    /// Ends a run of this server alone, if it waits. In a task of its own, since the caller may leave: a run
+    /// that has left its line has to end, or to come back into it.
     pub(super) async fn end_in_line(
         self: &Arc<Self>,
         live: &Arc<LiveRun>,

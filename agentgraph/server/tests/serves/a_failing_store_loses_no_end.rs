@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use agentgraph_server::records::{Kind, LogEntry, MemoryRecords, Query, Record, Records};
 use agentgraph_server::{RecordError, Server};
@@ -126,7 +127,8 @@ async fn a_run_whose_cancel_could_not_be_stored_ends_when_its_turn_comes() {
     assert_eq!((status, left.load(Ordering::SeqCst)), (StatusCode::INTERNAL_SERVER_ERROR, 0));
     assert_eq!(server.get(&place(&waiting)).await["status"], "pending");
     server.post(&format!("{}/cancel?wait=true", place(&slow)), &json!({})).await;
-    server.get(&format!("{}/join", place(&waiting))).await;
+    let join = format!("{}/join", place(&waiting));
+    tokio::time::timeout(Duration::from_secs(60), server.get(&join)).await.expect("it ends");
     assert_eq!(server.get(&place(&waiting)).await["status"], "interrupted");
     assert_eq!(server.get(&format!("/threads/{thread}/state")).await["values"]["seen"], json!([]));
 }
