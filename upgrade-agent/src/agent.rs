@@ -361,7 +361,7 @@ pub fn mermaid() -> String {
 /// The graph drawn for a terminal, as [`mermaid`].
 ///
 /// ```
-/// assert!(upgrade_agent::agent::text().contains("│ confirmation_handler │"));
+/// assert!(upgrade_agent::agent::text().contains("│ confirmation_handler"));
 /// ```
 pub fn text() -> String {
     drawn(CompiledGraph::text)
