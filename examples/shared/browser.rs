@@ -202,10 +202,10 @@ impl Browser {
         assert_eq!(self.script_with_callback(run).await, json!([]), "{state}");
     }
 
-    /// A command of Chromium's own protocol.
-    pub(crate) async fn devtools(&self, command: &str, values: Value) {
+    /// The answer to a command of Chromium's own protocol.
+    pub(crate) async fn devtools(&self, command: &str, values: Value) -> Value {
         let command = json!({ "cmd": command, "params": values });
-        self.command("goog/cdp/execute", Some(command)).await.unwrap();
+        self.command("goog/cdp/execute", Some(command)).await.unwrap()
     }
 }
 

@@ -66,7 +66,6 @@ pub(crate) struct Call {
     pub(crate) start: Start,
     pub(crate) from: Begin,
     pub(crate) views: Vec<View>,
-    pub(crate) subgraphs: bool,
     pub(crate) max_supersteps: Option<u64>,
     pub(crate) durability: Durability,
     pub(crate) cancel: CancellationToken,

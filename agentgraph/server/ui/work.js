@@ -17,7 +17,7 @@ export class Work {
     this.shown = shown;
     const parts = [
       holder(report?.holder, active), ...joins(report?.joins ?? [], false), ...joins(stuck, true),
-      report?.deferred?.length > 0 && part("Deferred", h("p", {}, nodes(report.deferred), " wait until nothing else can run.")),
+      report?.deferred?.length > 0 && part("Deferred", h("p", {}, nodes(report.deferred), report.deferred.length > 1 ? " wait" : " waits", " until nothing else can run.")),
       editList(report, edits), order?.run.run_id === run?.run_id && order?.merged.length > 0 && orderList(order),
     ].filter(Boolean);
     this.element.hidden = parts.length === 0;

@@ -131,9 +131,7 @@ impl<S: StoredState> ServedGraph for RestateGraph<S> {
     }
 
     fn call(&self, call: Call) -> Result<BoxStream<'static, GraphEvent>, Error> {
-        let Call {
-            thread, name, start, from, views, subgraphs, max_supersteps, cancel, drain, config, ..
-        } = call;
+        let Call { thread, name, start, from, views, max_supersteps, cancel, drain, config, .. } = call;
         let about = serde_json::to_string(&config)
             .map_err(|error| Error::new(Code::Encode, format!("the run cannot be described: {error}")))?;
         let mut run = self.begun(start, from)?.thread(&thread).idempotency_key(name).header(RUN, about);
@@ -141,9 +139,7 @@ impl<S: StoredState> ServedGraph for RestateGraph<S> {
             run = run.max_supersteps(steps);
         }
         let events = if self.remote.has_relay() {
-            let run = run.views(views);
-            let run = if subgraphs { run.subgraphs() } else { run };
-            run.stream().boxed()
+            run.views(views).subgraphs().stream().boxed()
         } else {
             stream::once(async move { RemoteEvent::Ended(run.await) }).boxed()
         };

@@ -85,7 +85,7 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
     }
 
     fn call(&self, call: Call) -> Result<BoxStream<'static, GraphEvent>, Error> {
-        let Call { thread, start, from, views, subgraphs, max_supersteps, durability, .. } = call;
+        let Call { thread, start, from, views, max_supersteps, durability, .. } = call;
         // Only a call that goes on from wherever the other one is may take its thread.
         let when_busy = match start {
             Start::Proceed if call.takes_over => WhenBusy::Replace,
@@ -102,14 +102,12 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
             Begin::At(id) => run.from(id),
             Begin::Start => run.from_start(),
         };
-        if subgraphs {
-            run = run.subgraphs();
-        }
         if let Some(steps) = max_supersteps {
             run = run.max_supersteps(steps);
         }
-        let run =
-            run.thread(thread).when_busy(when_busy).views(views).durability(durability).context(call.config);
+        // Whatever the client reads, the run's trace has the tasks of subgraphs.
+        let run = run.subgraphs().thread(thread).when_busy(when_busy).views(views);
+        let run = run.durability(durability).context(call.config);
         Ok(run.cancel(call.cancel).drain(call.drain).stream().map(seen).boxed())
     }
 

@@ -362,7 +362,6 @@ impl Drive<'_> {
             start,
             from,
             views,
-            subgraphs: kwargs["subgraphs"] == true || self.kept.is_some(),
             max_supersteps: limit,
             durability: match kwargs["durability"].as_str() {
                 Some("exit") => Durability::Exit,

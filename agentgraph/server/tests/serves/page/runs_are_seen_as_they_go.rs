@@ -76,5 +76,5 @@ async fn durable_steps_and_deferred_nodes_are_named() {
     let page = Page::of(server, &format!("#/threads/{thread}")).await;
     page.browser.until("return document.querySelector('.waterfall li').innerText.includes('durable step download: done')").await;
     let work = "return document.querySelector('.work')?.innerText.replace(/\\s+/g, ' ')";
-    page.browser.until(&format!("{work}.includes('sum wait until nothing else can run.')")).await;
+    page.browser.until(&format!("{work}.includes('sum waits until nothing else can run.')")).await;
 }

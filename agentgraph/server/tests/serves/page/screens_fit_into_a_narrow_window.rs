@@ -37,6 +37,7 @@ pub(super) async fn screens() -> (Page, Vec<(String, &'static str)>) {
         ("#/store?key=%5B%5B%22users%22%5D%2C%22ada%22%5D".to_owned(), "Copy JSON"),
         ("#/questions".to_owned(), "Send one?"),
         ("#/new?graph=chat".to_owned(), "Message"),
+        ("#/new?graph=decide".to_owned(), "Pause before"),
         ("#/graphs/deeper".to_owned(), "No report."),
     ];
     (Page::of(server, "").await, screens.into())

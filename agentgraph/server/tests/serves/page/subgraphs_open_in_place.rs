@@ -8,9 +8,7 @@ use crate::common::Served;
 #[tokio::test]
 async fn subgraphs_are_opened_and_folded_by_click_and_by_key() {
     let server = Served::of(graphs::server()).await;
-    let thread = server.thread().await;
-    let body = json!({ "assistant_id": "deeper", "input": { "text": "a" }, "stream_subgraphs": true });
-    server.post(&format!("/threads/{thread}/runs/wait"), &body).await;
+    let thread = ran(&server, "deeper", json!({ "text": "a" })).await;
     let page = Page::of(server, &format!("#/threads/{thread}")).await;
     page.has(".drawing .node.open", 2).await;
     page.draws("outer/inner/second", "done").await;
