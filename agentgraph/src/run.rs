@@ -95,7 +95,8 @@ use agentgraph_checkpoint::CheckpointId;
 /// program has no subscriber.
 #[must_use = "a run does nothing until it is awaited or streamed"]
 pub struct RunBuilder<S: State, O = S> {
-    plan: CallPlan,
+    /// Boxed: a setting moves a pointer, and the futures of the call have no room for it.
+    plan: Box<CallPlan>,
     output: PhantomData<fn(S) -> O>,
     dropped: DroppedCall,
 }
@@ -103,7 +104,11 @@ pub struct RunBuilder<S: State, O = S> {
 impl<S: State> RunBuilder<S> {
     #[cfg_attr(debug_assertions, track_caller)]
     fn new(graph: Arc<Attached>, request: Result<CallRequest, Error>) -> Self {
-        RunBuilder { plan: CallPlan::new(graph, request), output: PhantomData, dropped: DroppedCall::new() }
+        RunBuilder {
+            plan: Box::new(CallPlan::new(graph, request)),
+            output: PhantomData,
+            dropped: DroppedCall::new(),
+        }
     }
 
     #[cfg_attr(debug_assertions, track_caller)]

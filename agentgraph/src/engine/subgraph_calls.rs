@@ -86,18 +86,23 @@ impl Loop {
         None
     }
 
-    /// Leaves a static interrupt of a run inside a task to the outermost run, which reports it to the caller.
-    pub(super) fn leave_stops_to_outermost(&mut self, pause: &Pause) {
-        if let (Pause::Interrupted(interrupts), Some(journal)) = (pause, &self.records.journal)
-            && let Some(at) = journal.checkpoint()
-        {
-            let stops = StoredStop::of_own_graph(interrupts);
-            self.report.unreported.push(UnreportedStops {
-                namespace: Arc::clone(journal.namespace()),
-                at,
-                stops,
-            });
+    /// Stores that static interrupts are reported to the caller. Those of a run inside a task are left to the
+    /// outermost run, which reports them.
+    pub(super) async fn store_reported(&mut self, stops: Vec<StoredStop>) -> Result<(), Error> {
+        let Some(journal) = &mut self.records.journal else { return Ok(()) };
+        if self.runtime.shared.outer.is_none() {
+            if let Some(events) = &self.listeners.events {
+                // A stop counts as reported when the stream's reader has taken its events. If the stream is
+                // dropped before, the next call reports it again.
+                events.read().await;
+            }
+            return journal.put_writes(&[reported_stops_write(&stops)?]).await;
         }
+        if let Some(at) = journal.checkpoint() {
+            let namespace = Arc::clone(journal.namespace());
+            self.report.unreported.push(UnreportedStops { namespace, at, stops });
+        }
+        Ok(())
     }
 
     /// Stores that static interrupts inside tasks are reported to the caller.

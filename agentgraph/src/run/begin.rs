@@ -26,7 +26,7 @@ use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{OpenId, OpenRequest, Spent, until_text};
 use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::services::from_micros;
-use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId};
+use agentgraph_checkpoint::{CheckpointId, ListQuery, PendingWrite, Place, RunId, Tail};
 
 /// The request of the caller.
 #[derive(Clone)]
@@ -52,7 +52,8 @@ impl CallRequest {
 pub(super) struct FoundThread<'a> {
     persistence: &'a Persistence,
     name: Arc<str>,
-    found: Option<FoundCheckpoint>,
+    /// Boxed, so that a call on a new thread has no room for it.
+    found: Option<Box<FoundCheckpoint>>,
     /// Whether an unfinished run is given up for this one.
     pub(super) gives_up: bool,
     /// The run that is undone.
@@ -72,6 +73,25 @@ struct FoundCheckpoint {
 }
 
 impl FoundCheckpoint {
+    async fn read(
+        core: &Arc<GraphCore>,
+        persistence: &Persistence,
+        place: Place<'_>,
+        mut tail: Tail,
+        forks: Option<u32>,
+    ) -> Result<Box<Self>, Error> {
+        let replayed = replay(persistence, place, &mut tail).await?;
+        let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
+        let number = replayed.id.step.saturating_add(replayed.header.ahead);
+        let order = match forks {
+            Some(_) if core.rules.discipline == Discipline::Eager => {
+                Some(Order::read(&*persistence.saver, place, replayed.id, number).await?)
+            }
+            _ => None,
+        };
+        Ok(Box::new(FoundCheckpoint { replayed, left, writes: tail.writes, forks, order }))
+    }
+
     /// Checks that a call would lose nothing of the checkpoint that the graph does not know.
     fn check(
         &self,
@@ -114,17 +134,8 @@ impl<'a> FoundThread<'a> {
         let found = match (persistence.saver.get(place, from).await?, from) {
             (None, None) => None,
             (None, Some(from)) => return Err(unknown_checkpoint(place, from)),
-            (Some(mut tail), _) => {
-                let replayed = replay(persistence, place, &mut tail).await?;
-                let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
-                let number = replayed.id.step.saturating_add(replayed.header.ahead);
-                let order = match forks {
-                    Some(_) if core.rules.discipline == Discipline::Eager => {
-                        Some(Order::read(&*persistence.saver, place, replayed.id, number).await?)
-                    }
-                    _ => None,
-                };
-                Some(FoundCheckpoint { replayed, left, writes: tail.writes, forks, order })
+            (Some(tail), _) => {
+                Some(Box::pin(FoundCheckpoint::read(core, persistence, place, tail, forks)).await?)
             }
         };
         Ok(FoundThread { persistence, name, found, gives_up: false, rolled_back: None, copied_from: None })
@@ -161,7 +172,8 @@ impl<'a> FoundThread<'a> {
     /// Sets the thread that this one is a copy of. The remains of tasks have the ids of that thread.
     pub(super) fn is_copy_of(&mut self, core: &Arc<GraphCore>, original: &Arc<str>) -> Result<(), Error> {
         self.copied_from = Some(Arc::clone(original));
-        let Some(FoundCheckpoint { replayed, left, writes, .. }) = &mut self.found else { return Ok(()) };
+        let Some(found) = &mut self.found else { return Ok(()) };
+        let FoundCheckpoint { replayed, left, writes, .. } = &mut **found;
         let place = Place { thread: original, ..self.persistence.place(&self.name) };
         *left = read_remains(core, place, (replayed.id, &replayed.header), writes)?;
         Ok(())
@@ -181,7 +193,9 @@ impl<'a> FoundThread<'a> {
     ) -> Result<Vec<OpenRequest>, Error> {
         let mut open = Vec::new();
         // A branch of its own calls its subgraphs anew.
-        let Some(FoundCheckpoint { replayed, left, forks: None, .. }) = &self.found else { return Ok(open) };
+        let Some(FoundCheckpoint { replayed, left, forks: None, .. }) = self.found.as_deref() else {
+            return Ok(open);
+        };
         let place = self.persistence.place(&self.name);
         let core = &RunGraph::restore(core, &replayed.header, &mut Vec::new());
         for task in tasks(core, place, &replayed.header, replayed.id, &left.tasks) {
@@ -316,11 +330,11 @@ impl Opening {
         graph: &Attached,
         input: AnyUpdate,
         thread: &FoundThread<'_>,
-        found: FoundCheckpoint,
+        found: Box<FoundCheckpoint>,
         (run, mut journal, state): (RunId, Box<Journal>, Arc<AnyState>),
         inside: &[OpenRequest],
     ) -> Result<Self, Error> {
-        let FoundCheckpoint { replayed, left, forks, .. } = found;
+        let FoundCheckpoint { replayed, left, forks, .. } = *found;
         let unfinished = !replayed.header.next.is_empty();
         if unfinished && !thread.gives_up && forks.is_none() {
             let place = thread.persistence.place(&thread.name);
@@ -343,11 +357,11 @@ impl Opening {
         graph: &Attached,
         start: CallRequest,
         thread: FoundThread<'_>,
-        found: FoundCheckpoint,
+        found: Box<FoundCheckpoint>,
         (run, mut journal, state): (RunId, Box<Journal>, Arc<AnyState>),
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
-        let FoundCheckpoint { replayed: Replay { header, id, .. }, left, writes, forks, order } = found;
+        let FoundCheckpoint { replayed: Replay { header, id, .. }, left, writes, forks, order } = *found;
         let place = thread.persistence.place(&thread.name);
         let edits = matches!(start, CallRequest::Edit(_));
         if header.next.is_empty() && !edits {

@@ -116,7 +116,7 @@ impl CallPlan {
         EventQueue::new(views, capacity, &self.graph.shared.names, self.graph.core.schema.clone())
     }
 
-    pub(super) fn run(self, events: Option<Arc<EventQueue>>) -> AnyRun {
+    pub(super) fn run(self: Box<Self>, events: Option<Arc<EventQueue>>) -> AnyRun {
         Box::pin(async move {
             let thread = self.thread.clone();
             let outcome = if may_be_heard() {
@@ -136,7 +136,10 @@ impl CallPlan {
     }
 
     /// Runs the call in its span. A function of its own: the future of a call without a span stays small.
-    async fn run_in_span(self, events: Option<Arc<EventQueue>>) -> Result<Outcome<AnyState>, Error> {
+    async fn run_in_span(
+        self: Box<Self>,
+        events: Option<Arc<EventQueue>>,
+    ) -> Result<Outcome<AnyState>, Error> {
         let span = run_span(self.thread.as_deref(), self.graph.shared.agent.as_deref());
         let outcome = match self.choose_drive(events, &span) {
             Ok(Drive::Alone(mut ready)) => {
@@ -150,7 +153,7 @@ impl CallPlan {
         outcome
     }
 
-    fn choose_drive(self, events: Option<Arc<EventQueue>>, span: &Span) -> Result<Drive, Error> {
+    fn choose_drive(self: Box<Self>, events: Option<Arc<EventQueue>>, span: &Span) -> Result<Drive, Error> {
         if self.graph.persistence.is_some() {
             return Ok(Drive::Further(Box::pin(self.run_kept(events, span.clone()))));
         }
@@ -160,7 +163,7 @@ impl CallPlan {
     }
 
     /// Prepares a run that stores nothing.
-    fn make_ready_alone(mut self, events: Option<Arc<EventQueue>>) -> Result<PreparedCall, Error> {
+    fn make_ready_alone(mut self: Box<Self>, events: Option<Arc<EventQueue>>) -> Result<PreparedCall, Error> {
         let start = self.take_start()?;
         self.check_context(&start)?;
         match (self.from, &self.thread) {
@@ -229,11 +232,11 @@ impl CallPlan {
     ) -> Result<(), Error> {
         let (persistence, writes) = persistence.read_only();
         let (thread, inside) = self.open(start, &persistence, Arc::clone(name), true).await?;
-        let tried = CallPlan {
+        let tried = Box::new(CallPlan {
             thread: self.thread.clone(),
             edits: std::mem::take(&mut self.edits),
             ..CallPlan::new(self.graph.clone(), Ok(CallRequest::Proceed))
-        };
+        });
         let found = OpenedThread { thread, fence: 0, stop: None, inside };
         let ready = tried.make_ready(start.clone(), Some(found), None)?;
         self.edits = ready.try_out(&writes).await?;
@@ -242,7 +245,7 @@ impl CallPlan {
 
     /// Runs it on its thread, which no other run writes meanwhile.
     async fn run_kept(
-        mut self,
+        mut self: Box<Self>,
         events: Option<Arc<EventQueue>>,
         span: Span,
     ) -> Result<Outcome<AnyState>, Error> {
@@ -300,6 +303,22 @@ impl CallPlan {
         persistence: &Persistence,
         name: &Arc<str>,
     ) -> Result<TakenThread, Error> {
+        if self.keeping.when_busy != WhenBusy::Queue {
+            let leases = LeaseSource::of(persistence, &self.graph.shared.services);
+            if let Some(taken) = leases.take(name).await? {
+                return Ok(taken);
+            }
+        }
+        Box::pin(self.take_busy_thread(start, persistence, name)).await
+    }
+
+    /// Takes the thread's lease when another run has it, or waits in line for it.
+    async fn take_busy_thread(
+        &mut self,
+        start: &CallRequest,
+        persistence: &Persistence,
+        name: &Arc<str>,
+    ) -> Result<TakenThread, Error> {
         let services = Arc::clone(&self.graph.shared.services);
         let leases = LeaseSource::of(persistence, &services);
         let cancel = self.limits.halt.cancel.clone();
@@ -307,14 +326,11 @@ impl CallPlan {
         if self.keeping.when_busy == WhenBusy::Queue {
             return unless_cancelled(name, cancel, leases.wait_for(name)).await;
         }
-        if let Some(taken) = leases.take(name).await? {
-            return Ok(taken);
-        }
         if self.keeping.when_busy == WhenBusy::Refuse {
             let taken = unless_cancelled(name, cancel, leases.take_free(name)).await?;
             return taken.ok_or_else(|| busy(name));
         }
-        Box::pin(self.try_out(start, persistence, name)).await?;
+        self.try_out(start, persistence, name).await?;
         leases.seize(name).await
     }
 }

@@ -70,7 +70,7 @@ pub(super) async fn adopt_copy(graph: &Arc<Attached>, from: &str, to: &str) -> R
     match view::state(graph, to).await? {
         Some(copy) if !copy.next.is_empty() => {
             let request = Ok(CallRequest::Edit(Edit::Here(None)));
-            let mut plan = CallPlan::new(graph.clone(), request);
+            let mut plan = Box::new(CallPlan::new(graph.clone(), request));
             (plan.thread, plan.copied_from) = (Some(Arc::from(to)), Some(Arc::from(from)));
             plan.run(None).await.map(|_| true)
         }
@@ -223,7 +223,7 @@ async fn make(
     }
     let mut edits = edits.into_iter();
     let first = edits.next().unwrap_or(Edit::Here(None));
-    let mut plan = CallPlan::new(graph, Ok(CallRequest::Edit(first)));
+    let mut plan = Box::new(CallPlan::new(graph, Ok(CallRequest::Edit(first))));
     (plan.thread, plan.from) = (Some(Arc::from(thread)), at);
     plan.further_edits = edits.collect();
     let made = plan.run(None).await?.checkpoint();

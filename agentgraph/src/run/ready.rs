@@ -62,7 +62,7 @@ pub(super) struct OpenedThread<'a> {
 
 impl CallPlan {
     pub(super) fn make_ready(
-        self,
+        self: Box<Self>,
         start: CallRequest,
         found: Option<OpenedThread<'_>>,
         events: Option<Arc<EventQueue>>,
@@ -85,7 +85,7 @@ impl CallPlan {
             events.begin(begun.run);
         }
         let nest = self.nest(&mut begun, events.as_ref());
-        let CallPlan { graph, thread, edits, further_edits, context, limits, .. } = self;
+        let CallPlan { graph, thread, edits, further_edits, context, limits, .. } = *self;
         let services = &graph.shared.services;
         let spending = Spending::new(limits.budget, begun.spent, || services.now());
         let halt = Halt::of(limits.halt, stop, spending.time_left(), services);

@@ -7,9 +7,7 @@ use crate::engine::eager::course::{Course, Stop};
 use crate::engine::flow::{Activation, Key, Phase};
 use crate::engine::question_writes::refusal_writes;
 use crate::engine::running_tasks::RunningTasks;
-use crate::engine::stored::{
-    StoredAnswer, StoredRequest, error_write, no_error, reported_stops_write, to_bytes,
-};
+use crate::engine::stored::{StoredAnswer, StoredRequest, error_write, no_error, to_bytes};
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::failure::Failure;
@@ -89,18 +87,10 @@ impl Loop {
         }
         let stops = StoredStop::of_own_graph(&fixed);
         interrupts.extend(fixed);
-        let pause = Pause::Interrupted(interrupts);
-        if !stops.is_empty() && self.runtime.shared.outer.is_some() {
-            self.leave_stops_to_outermost(&pause);
-        } else if !stops.is_empty()
-            && let Some(journal) = &mut self.records.journal
-        {
-            if let Some(events) = &self.listeners.events {
-                events.read().await;
-            }
-            journal.put_writes(&[reported_stops_write(&stops)?]).await?;
+        if !stops.is_empty() {
+            self.store_reported(stops).await?;
         }
-        Ok(pause)
+        Ok(Pause::Interrupted(interrupts))
     }
 
     /// The static interrupt that blocks an activation.

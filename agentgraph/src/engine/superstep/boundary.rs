@@ -1,6 +1,5 @@
 //! The boundary between two supersteps: reasons to end the call there, and reporting static interrupts.
 
-use crate::engine::stored::reported_stops_write;
 use crate::engine::{Loop, Pause};
 use crate::error::Error;
 use crate::words::{Interrupt, InterruptKind, StoredStop};
@@ -59,18 +58,13 @@ impl Loop {
     /// Stores that a static interrupt is reported to the caller, so that the next call continues past it.
     /// This is not stored earlier, since a caller that was dropped before has not seen the interrupt.
     pub(super) async fn note_stops_reported(&mut self, pause: Pause) -> Result<Pause, Error> {
-        if matches!(pause, Pause::Interrupted(_)) {
-            Box::pin(self.end_waiting()).await?;
-        }
-        if self.runtime.shared.outer.is_some() {
-            self.leave_stops_to_outermost(&pause);
-        } else if let (Pause::Interrupted(stops), Some(journal)) = (&pause, &mut self.records.journal) {
-            if let Some(events) = &self.listeners.events {
-                // A stop counts as reported when the stream's reader has taken its events. If the stream is
-                // dropped before, the next call reports it again.
-                events.read().await;
-            }
-            journal.put_writes(&[reported_stops_write(&StoredStop::of_own_graph(stops))?]).await?;
+        if let Pause::Interrupted(stops) = &pause {
+            // Boxed: few runs end so, and all would have room for it.
+            Box::pin(async {
+                self.end_waiting().await?;
+                self.store_reported(StoredStop::of_own_graph(stops)).await
+            })
+            .await?;
         }
         Ok(pause)
     }

@@ -22,7 +22,7 @@ pub(super) fn call<S: StoredState>(
     limit: Option<u64>,
 ) -> BoxFuture<'static, RunEnd> {
     let core = Arc::clone(&graph.any.core);
-    let mut plan = CallPlan::new(graph.any.clone(), request);
+    let mut plan = Box::new(CallPlan::new(graph.any.clone(), request));
     plan.thread = Some(Arc::from(thread));
     plan.limits.max_supersteps = limit.unwrap_or(plan.limits.max_supersteps);
     call.set_up(&mut plan);

@@ -356,7 +356,7 @@ fn start<S: StoredState>(
     let graph = kept_by(graph, Arc::clone(&store) as Arc<dyn Checkpointer>);
     let controls = Controls::default();
     let core = Arc::clone(&graph.any.core);
-    let mut plan = CallPlan::new(graph.any, Ok(request));
+    let mut plan = Box::new(CallPlan::new(graph.any, Ok(request)));
     plan.thread = Some(Arc::from(thread));
     plan.limits.max_supersteps = limit.unwrap_or(plan.limits.max_supersteps);
     let hears = !call.heard_views().is_empty();
