@@ -105,7 +105,8 @@ macro_rules! hexadecimal {
 
         impl fmt::Display for $id {
             fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(out, "{:032x}", self.0)
+                // Many times faster than the formatting of numbers; namespaces have ids in them.
+                out.write_str(std::str::from_utf8(&digits_of(self.0)).unwrap_or_default())
             }
         }
 
