@@ -36,8 +36,7 @@ pub(crate) struct Control {
     /// The superstep of these cells.
     step: AtomicU64,
     used: AtomicBool,
-    /// Boxed, since a map has room for several.
-    cells: Mutex<HashMap<u32, Box<TaskCell>>>,
+    cells: Mutex<HashMap<u32, TaskCell>>,
     /// The running tasks of a run without supersteps, where each task has its own index.
     running: Option<Mutex<BTreeSet<u32>>>,
     once_storage: OnceStorage,
@@ -488,7 +487,7 @@ impl Control {
 
     /// Whether the task waits, so that it must not be called again.
     pub(crate) fn is_closed(&self, index: u32) -> bool {
-        self.in_use() && self.cells().get(&index).is_some_and(|cell| cell.is_closed())
+        self.in_use() && self.cells().get(&index).is_some_and(TaskCell::is_closed)
     }
 
     /// The reason why the task waits, if it does; read before its result. The result of a run inside it is
@@ -524,7 +523,7 @@ impl Control {
         })
     }
 
-    fn cells(&self) -> MutexGuard<'_, HashMap<u32, Box<TaskCell>>> {
+    fn cells(&self) -> MutexGuard<'_, HashMap<u32, TaskCell>> {
         lock(&self.cells)
     }
 }
