@@ -69,8 +69,9 @@ pub(crate) async fn serve(
     let addr = listener.local_addr()?;
     let endpoint = match side {
         Side::Same => {
+            let threads = same::Same { history: Arc::clone(&history) };
             let steps = same::SameSteps { history };
-            Endpoint::builder().bind(same::Same).bind(steps).bind(same::SameTasks)
+            Endpoint::builder().bind(threads).bind(steps).bind(same::SameTasks)
         }
         _ => Endpoint::builder().bind(least::Least { history }).bind(least::LeastTasks),
     };

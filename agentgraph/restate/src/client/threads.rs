@@ -17,7 +17,6 @@ use crate::headers::is_credential;
 use crate::wire::blob::BlobHash;
 use crate::wire::message::{Driven, Look, Micros, Order, Seen, SentHeaders, ThreadRequest};
 use crate::wire::{self, Label, MOST_INLINE, Part, SealKey, Wire};
-use crate::worker::steps_of;
 
 /// The threads of a graph that workers serve, without its types: for a program that passes calls on whose
 /// states it does not know, such as a server. [`RemoteGraph`](crate::RemoteGraph) is the typed face.
@@ -265,7 +264,7 @@ impl RemoteThreads {
 
     async fn look(&self, thread: &str, look: &Look) -> Result<Bytes, Error> {
         let payload = self.request(thread, look).await?;
-        let target = Target { service: &steps_of(&self.name), key: thread, handler: "look" };
+        let target = Target { service: &self.name, key: thread, handler: "look" };
         self.ingress.ask(target, payload).await
     }
 

@@ -15,7 +15,7 @@ use restate_sdk::service::ServiceDefinition;
 
 use super::hosted::{Hosted, Settings};
 use super::sdk::{self, About, Handlers, Journal};
-use super::{ServeError, limits, look, steps, tasks, thread};
+use super::{ServeError, limits, look, rows, steps, tasks, thread};
 
 /// The attempts of a read, half a minute in all. Its caller has left by then, so it is killed.
 const READS: u64 = 11;
@@ -68,9 +68,11 @@ pub(super) fn services(hosted: &Arc<Hosted>) -> Result<[ServiceDefinition; 3], S
         "answer" Shared thread::answer,
         "wake" ExclusiveInside thread::wake,
         "settle" Exclusive thread::settle,
+        "look" Shared look::look,
     ];
     let steps = entries![
         "drive" ExclusiveInside steps::drive,
+        "take" ExclusiveInside rows::take,
         "delete" ExclusiveInside steps::delete,
         "look" Shared look::look,
     ];
@@ -175,7 +177,7 @@ fn handler<T>(entry: &Entry<T>, longest_task: Option<Duration>) -> Option<Handle
         metadata: Default::default(),
         // A node over its time is ended here, and the server need not do so.
         abort_timeout: longest_task
-            .filter(|_| is_inside)
+            .filter(|_| !is_read)
             .map(|limit| millis(limit.saturating_add(PAST_LIMIT))),
         inactivity_timeout: None,
         // A look or a cancel is over when it is answered.

@@ -2,7 +2,7 @@
 
 use agentgraph::Error;
 use bytes::Bytes;
-use restate_sdk::context::RunFuture;
+use restate_sdk::context::{RequestTarget, RunFuture};
 use restate_sdk::errors::HandlerError;
 
 use super::hosted::Hosted;
@@ -24,13 +24,18 @@ pub(super) async fn look(
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
     let thread = &*about.key;
-    let read = hosted.wire.receive::<Look>(hosted.label(Part::Request, thread), input).await;
+    let read = hosted.wire.receive::<Look>(hosted.label(Part::Request, thread), input.clone()).await;
     let (look, key) = read.map_err(of_wire)?;
     let label = hosted.label(Part::Answer, thread);
     let key = &key;
     match look {
         Look::State => {
-            let Rows { rows, .. } = Rows::read(RowsPlace { hosted, ctx, thread }, &mut false).await?;
+            let Rows { rows, have_moved, .. } =
+                Rows::read(RowsPlace { hosted, ctx, thread }, &mut false).await?;
+            if have_moved {
+                let target = RequestTarget::object(hosted.steps(), thread, "look");
+                return Ok(ctx.call(target, input).await?);
+            }
             let is_known = !rows.is_empty() || hosted.saver.is_none();
             let read = move || async move {
                 let found = match is_known {

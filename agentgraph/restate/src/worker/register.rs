@@ -64,8 +64,8 @@ pub(super) async fn register(
     match pinned(&server, &id, *patience).await.map_err(failed)? {
         0 => deploy(&server, uri, true, *patience).await.map_err(failed).map(drop),
         open => Err(failed(format!(
-            "{open} invocations are under way on other code at {uri}: serve on another address and keep the old worker \
-             until they are over, or, if they may fail, `.replace(true)`"
+            "{uri} has other code, and calls are under way there ({open} invocations): serve on another address \
+             and keep the old worker until they are over, or, if they may fail, `.replace(true)`"
         ))),
     }
 }

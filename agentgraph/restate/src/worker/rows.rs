@@ -1,19 +1,21 @@
 //! [`Rows`]: what an object has of a thread, as the loop and its readers need it.
 
 use std::collections::BTreeSet;
+use std::io::Cursor;
 
 use agentgraph::Code;
 use agentgraph::checkpoint::{StoreCode, StoreError};
 use agentgraph::host::ThreadRows;
 use bytes::Bytes;
-use restate_sdk::context::RunFuture;
-use restate_sdk::errors::HandlerError;
+use restate_sdk::context::{RequestTarget, RunFuture};
+use restate_sdk::errors::{HandlerError, TerminalError};
+use serde::Deserialize;
 
 use super::attempt::Runs;
 use super::hosted::Hosted;
 use super::room::Room;
-use super::sdk::{Journal, is_cancel};
-use super::slots::Slots;
+use super::sdk::{About, Journal, is_cancel};
+use super::slots::{Slots, is_slot};
 use super::tasks::of_wire;
 use crate::wire::{Part, SealKey};
 
@@ -32,6 +34,103 @@ pub(super) struct Rows {
     pub(super) rows: Vec<(String, Vec<u8>)>,
     slots: Slots,
     pub(super) room: Room,
+    /// Whether the object of the steps has them, and this one has none.
+    pub(super) have_moved: bool,
+}
+
+/// What an object has: a value for each key of a slot.
+type Values = Vec<(String, Bytes)>;
+
+/// Says in the object of the callers that the rows have moved. A call that began before a row was written
+/// leaves a status without rows; then the next one has them there, too.
+const MOVED: &str = "moved";
+
+/// The values of the slots, and whether the rows are in the object of the steps.
+async fn values(ctx: &Journal, cancelled: &mut bool) -> Result<(Values, bool), HandlerError> {
+    let mut keys = loop {
+        match ctx.keys().await {
+            Err(error) if is_cancel(&error) => *cancelled = true,
+            keys => break keys?,
+        }
+    };
+    let is_known = !keys.is_empty();
+    let have_moved = keys.iter().any(|key| key == MOVED);
+    keys.retain(|key| !have_moved && is_slot(key));
+    keys.sort_unstable();
+    let mut values = Vec::with_capacity(keys.len());
+    for key in keys {
+        let value = loop {
+            match ctx.get::<Bytes>(&key).await {
+                Err(error) if is_cancel(&error) => *cancelled = true,
+                found => break found?,
+            }
+        };
+        values.extend(value.map(|value| (key, value)));
+    }
+    let have_moved = is_known && values.is_empty();
+    Ok((values, have_moved))
+}
+
+/// Gives the rows of this object to the steps, as they are. Until they have all of them, readers find them
+/// here: nothing changes them meanwhile.
+pub(super) async fn move_to_steps(
+    RowsPlace { hosted, ctx, thread }: RowsPlace<'_>,
+    cancelled: &mut bool,
+) -> Result<(), HandlerError> {
+    let (values, _) = values(ctx, cancelled).await?;
+    let payload = packed(&values);
+    loop {
+        let target = RequestTarget::object(hosted.steps(), thread, "take");
+        match ctx.call(target, payload.clone()).await {
+            // The call may have been cancelled before it began. Another one takes the same.
+            Err(error) if is_cancel(&error) => *cancelled = true,
+            taken => {
+                taken?;
+                break;
+            }
+        }
+    }
+    ctx.set(MOVED, Bytes::new());
+    values.iter().for_each(|(key, _)| ctx.clear(key));
+    Ok(())
+}
+
+/// Takes the rows that a call of the thread had until now.
+pub(super) async fn take(
+    _: &Hosted,
+    ctx: &Journal,
+    about: &About,
+    input: Bytes,
+) -> Result<Bytes, HandlerError> {
+    let values = unpacked(&input).ok_or_else(|| {
+        TerminalError::new(format!("the rows of thread `{}` come from another release", about.key))
+    })?;
+    ctx.clear_all();
+    values.into_iter().for_each(|(key, value)| ctx.set(&key, value));
+    Ok(Bytes::new())
+}
+
+/// The keys with the lengths of their values, as MessagePack, and the values.
+fn packed(values: &Values) -> Bytes {
+    let head: Vec<_> = values.iter().map(|(key, value)| (key, value.len())).collect();
+    let mut payload = Vec::with_capacity(values.iter().map(|(_, value)| value.len() + 16).sum());
+    // Writing such a value to a `Vec` does not fail.
+    let _ = rmp_serde::encode::write(&mut payload, &head);
+    values.iter().for_each(|(_, value)| payload.extend_from_slice(value));
+    payload.into()
+}
+
+fn unpacked(payload: &Bytes) -> Option<Values> {
+    let mut from = rmp_serde::Deserializer::new(Cursor::new(&payload[..]));
+    let head: Vec<(String, usize)> = Deserialize::deserialize(&mut from).ok()?;
+    let mut at = usize::try_from(from.get_ref().position()).ok()?;
+    let mut values = Vec::with_capacity(head.len());
+    for (key, length) in head {
+        let end = at.checked_add(length).filter(|end| *end <= payload.len())?;
+        values.push((key, payload.slice(at..end)));
+        at = end;
+    }
+    Some(values)
 }
 
 impl Rows {
@@ -40,23 +139,7 @@ impl Rows {
         RowsPlace { hosted, ctx, thread }: RowsPlace<'_>,
         cancelled: &mut bool,
     ) -> Result<Self, HandlerError> {
-        let mut keys = loop {
-            match ctx.keys().await {
-                Err(error) if is_cancel(&error) => *cancelled = true,
-                keys => break keys?,
-            }
-        };
-        keys.sort_unstable();
-        let mut values = Vec::with_capacity(keys.len());
-        for key in keys {
-            let value = loop {
-                match ctx.get::<Bytes>(&key).await {
-                    Err(error) if is_cancel(&error) => *cancelled = true,
-                    found => break found?,
-                }
-            };
-            values.extend(value.map(|value| (key, value)));
-        }
+        let (values, have_moved) = values(ctx, cancelled).await?;
         let (slots, payloads) = Slots::read(values).map_err(of_wire)?;
         let mut rows = Vec::with_capacity(payloads.len());
         let mut room = Room::default();
@@ -66,7 +149,7 @@ impl Rows {
             let (row, _) = hosted.wire.read(label, payload).await.map_err(of_wire)?;
             rows.push((key, row));
         }
-        Ok(Rows { rows, slots, room })
+        Ok(Rows { rows, slots, room, have_moved })
     }
 
     /// Takes the rows that the history has of a thread which this server does not know.

@@ -136,6 +136,11 @@ fn key_of(slot: u32) -> String {
     format!("r{slot}")
 }
 
+/// Whether this is the key of a slot.
+pub(super) fn is_slot(key: &str) -> bool {
+    slot_of(key).is_some()
+}
+
 fn slot_of(key: &str) -> Option<u32> {
     let slot = key.strip_prefix('r')?.parse().ok()?;
     (key_of(slot) == key).then_some(slot)

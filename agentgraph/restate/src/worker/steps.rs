@@ -1,4 +1,5 @@
-//! The object `graph.steps`: it has the rows of a thread, and runs the engine's own loop over them.
+//! A share of a call: runs the engine's own loop over the rows of a thread. The first share of a call is one of
+//! the invocation of the call, further ones are of the object `graph.steps`.
 //!
 //! The handler alone touches the runtime's context. The loop says what it needs, the handler meets the
 //! needs by durable calls, and gives back *one* reply at a time. After each the loop comes to rest again.
@@ -24,7 +25,7 @@ use super::attempt::Runs;
 use super::hosted::Hosted;
 use super::posting::CallPosts;
 use super::rows::{Rows, RowsPlace};
-use super::sdk::{About, Journal, is_cancel};
+use super::sdk::{About, Handle, Journal, is_cancel};
 use super::tasks::{self, TaskPlace, of_wire, run_step};
 use super::waits::{Look, Over, Waits};
 use crate::wire::message::{
@@ -46,13 +47,35 @@ pub(super) async fn drive(
     about: &About,
     input: Bytes,
 ) -> Result<Bytes, HandlerError> {
-    let mut runs = Runs::of_attempt();
-    let thread = &*about.key;
-    let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, thread), input).await;
-    let (DriveRequest { call, at, about: info }, key) = read.map_err(of_wire)?;
-    let place = RowsPlace { hosted, ctx, thread };
+    let place = RowsPlace { hosted, ctx, thread: &about.key };
+    let read = hosted.wire.receive::<DriveRequest>(hosted.label(Part::Drive, place.thread), input).await;
+    let (request, key) = read.map_err(of_wire)?;
     let mut cancelled = false;
-    let mut rows = Rows::read(place, &mut cancelled).await?;
+    let rows = Rows::read(place, &mut cancelled).await?;
+    let share = make_share(place, about, &request, &key, rows, cancelled).await?;
+    answer(place, &key, &share.driven).await
+}
+
+/// What an invocation did for a call.
+pub(super) struct Share {
+    pub(super) driven: Driven,
+    /// Whether the invocation was cancelled.
+    pub(super) cancelled: bool,
+    /// The signal for a drain, if it has not come.
+    pub(super) drain: Option<Handle>,
+}
+
+/// Drives a call as far as this invocation goes, over the rows of its object.
+pub(super) async fn make_share(
+    place: RowsPlace<'_>,
+    about: &About,
+    DriveRequest { call, at, about: info }: &DriveRequest,
+    key: &SealKey,
+    mut rows: Rows,
+    mut cancelled: bool,
+) -> Result<Share, HandlerError> {
+    let RowsPlace { hosted, ctx, thread } = place;
+    let mut runs = Runs::of_attempt();
     let limit =
         call.supersteps_limit().unwrap_or(if hosted.graph.has_passes() { u64::MAX } else { DEFAULT_LIMIT });
     let mut waits = Waits::new(ctx);
@@ -63,7 +86,7 @@ pub(super) async fn drive(
     let driven = loop {
         if restores {
             may_be_known = false;
-            rows.restore(place, &key, &mut runs, &mut cancelled).await?;
+            rows.restore(place, key, &mut runs, &mut cancelled).await?;
         }
         // A history that comes later begins with them.
         let ground = match &hosted.saver {
@@ -77,36 +100,46 @@ pub(super) async fn drive(
         };
         let mut steps = Steps {
             place,
-            caller: Caller { key: &key, invocation: &about.invocation_id, info: &info },
+            caller: Caller { key, invocation: &about.invocation_id, info },
             begun: run.now(),
             run,
-            posts: hosted.posts(&info, thread),
+            posts: hosted.posts(info, thread),
             waits,
             runs,
             tasks: Tasks::default(),
             rows,
             share: (limit > hosted.share).then_some(hosted.share),
             drain: None,
+            cancelled: false,
         };
         if cancelled {
-            steps.run.cancel();
+            steps.cancel();
         }
         let driven = steps.run().await?;
         restores = may_be_known && is_stale(&driven);
+        Steps { waits, runs, rows, cancelled, .. } = steps;
         if !restores {
             break driven;
         }
-        Steps { waits, runs, rows, .. } = steps;
     };
+    Ok(Share { driven, cancelled, drain: waits.drain() })
+}
+
+/// The answer of a call.
+pub(super) async fn answer(
+    RowsPlace { hosted, thread, .. }: RowsPlace<'_>,
+    key: &SealKey,
+    driven: &Driven,
+) -> Result<Bytes, HandlerError> {
     let label = hosted.label(Part::Driven, thread);
-    match hosted.wire.send(&key, label, &driven).await {
+    match hosted.wire.send(key, label, driven).await {
         // A state that fits into the thread fits into an answer. The error of a run may be large, too.
         Err(error) if error.code() == Code::Encode => {
-            let smaller = match driven {
+            let smaller = match driven.clone() {
                 Driven::Ended(end) => Driven::Ended(end.shortened()),
                 other => other,
             };
-            hosted.wire.send(&key, label, &smaller).await.map_err(of_wire)
+            hosted.wire.send(key, label, &smaller).await.map_err(of_wire)
         }
         sent => sent.map_err(of_wire),
     }
@@ -156,6 +189,7 @@ struct Steps<'a> {
     share: Option<u64>,
     /// Why the call stops at its next boundary.
     drain: Option<Drain>,
+    cancelled: bool,
     /// The run's time at the beginning.
     begun: SystemTime,
 }
@@ -230,6 +264,11 @@ impl Steps<'_> {
         self.run.drain();
     }
 
+    fn cancel(&mut self) {
+        self.cancelled = true;
+        self.run.cancel();
+    }
+
     fn post_events(&mut self) {
         let events = self.run.take_events();
         if let Some(posts) = &self.posts {
@@ -258,7 +297,7 @@ impl Steps<'_> {
                 self.run.give(need, reply)?;
             }
             Ok(None) => self.drain(Drain::Asked),
-            Err(error) if is_cancel(&error) => self.run.cancel(),
+            Err(error) if is_cancel(&error) => self.cancel(),
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -313,7 +352,7 @@ impl Steps<'_> {
         let RowsPlace { hosted, ctx, thread } = self.place;
         let place = TaskPlace { hosted, ctx, invocation, key, thread };
         match run_step(place, &mut self.runs, info.clone(), call, MOST_INLINE).await {
-            Err(error) if is_cancel(&error) => self.run.cancel(),
+            Err(error) if is_cancel(&error) => self.cancel(),
             end => {
                 let reply = self.reply(need, end).await?;
                 self.run.give(need, reply)?;
@@ -332,7 +371,7 @@ impl Steps<'_> {
             Ok(Look::Drain) => self.drain(Drain::Asked),
             Ok(Look::Nothing) => {}
             Err(error) if is_cancel(&error) => {
-                self.run.cancel();
+                self.cancel();
                 return Ok(true);
             }
             Err(error) => return Err(error.into()),
@@ -445,7 +484,7 @@ impl Steps<'_> {
             });
             match stored.name("commit").await {
                 // The write may not have begun.
-                Err(error) if is_cancel(&error) => self.run.cancel(),
+                Err(error) if is_cancel(&error) => self.cancel(),
                 stored => return Ok(stored_result(&stored?)),
             }
         }

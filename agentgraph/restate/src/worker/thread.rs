@@ -1,5 +1,6 @@
-//! The object `graph`: the queue of a thread's callers and their answers. It has no rows; one call of it is
-//! one or several invocations of the steps.
+//! The object `graph`: the queue of a thread's callers and their answers, and the rows of a thread whose calls
+//! are short. A call makes its first share of supersteps in its own invocation. If it goes on, the rows move
+//! to the object of the steps for good, since each of its invocations has an empty journal and the newest code.
 
 use std::time::SystemTime;
 
@@ -9,8 +10,9 @@ use restate_sdk::errors::HandlerError;
 use serde_json::{Value, json};
 
 use super::hosted::Hosted;
+use super::rows::{self, Rows, RowsPlace};
 use super::sdk::{About, Handle, Journal, handle_of, is_cancel, is_kill};
-use super::steps::DEFAULT_LIMIT;
+use super::steps::{self, DEFAULT_LIMIT};
 use super::tasks::{of_wire, refusal};
 use super::waits::DRAIN;
 use crate::headers;
@@ -72,19 +74,36 @@ async fn carry_out(
     let request = about.headers.iter().map(|(name, value)| (name.as_str(), &**value));
     let headers = headers::of_call(headers, request);
     let info = CallInfo { headers, name, views: call.heard_views().to_vec() };
+    let place = RowsPlace { hosted, ctx, thread };
+    let mut cancelled = false;
+    let rows = Rows::read(place, &mut cancelled).await?;
     let running = json!({ "state": "running", INVOCATION: about.invocation_id });
     ctx.set(STATUS, shown(&running));
-    let mut caller =
-        Caller { hosted, ctx, thread, key, invocation: &about.invocation_id, drain: Some(ctx.signal(DRAIN)) };
-    let mut cancelled = false;
+    let mut caller = Caller { hosted, ctx, thread, key, invocation: &about.invocation_id, drain: None };
     let mut was_answered = false;
+    let mut here = (!rows.have_moved).then_some(rows);
+    if here.is_none() {
+        caller.drain = Some(ctx.signal(DRAIN));
+    }
+    let mut must_move = false;
     let answer = loop {
         let request = DriveRequest { call: call.clone(), at, about: info.clone() };
-        let Some(answer) = caller.drive(&request, &mut cancelled).await? else {
-            ctx.set(STATUS, killed());
-            return Err(refusal(&was_killed(thread)).into());
+        let (answer, driven) = if let Some(rows) = here.take() {
+            must_move = true;
+            let share = steps::make_share(place, about, &request, key, rows, cancelled).await?;
+            (cancelled, caller.drain) = (share.cancelled, share.drain);
+            (steps::answer(place, key, &share.driven).await?, share.driven)
+        } else {
+            if std::mem::take(&mut must_move) {
+                rows::move_to_steps(place, &mut cancelled).await?;
+            }
+            let Some(answer) = caller.drive(&request, &mut cancelled).await? else {
+                ctx.set(STATUS, killed());
+                return Err(refusal(&was_killed(thread)).into());
+            };
+            (answer.clone(), caller.read(answer).await?)
         };
-        match caller.read(answer.clone()).await? {
+        match driven {
             Driven::More { steps, at: now } => {
                 if call.supersteps_limit().is_none() && !hosted.graph.has_passes() {
                     call = call.max_supersteps(DEFAULT_LIMIT);

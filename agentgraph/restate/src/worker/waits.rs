@@ -92,6 +92,11 @@ impl<'a> Waits<'a> {
         Waits { ctx, open: Vec::new(), drain: Some(ctx.signal(DRAIN)), over: None }
     }
 
+    /// The signal for a drain, if it has not come.
+    pub(super) fn drain(&self) -> Option<Handle> {
+        self.drain
+    }
+
     /// Looks for signals without waiting for them. It finds those that came before the end of the last step,
     /// in the order of the journal, so a replay finds the same. The first look costs a timer.
     ///

@@ -77,11 +77,11 @@ fn call(graph: &RemoteGraph<Trip>) -> tokio::task::JoinHandle<Result<Outcome<Tri
     tokio::spawn(graph.invoke(Trip::update()).thread("t").into_future())
 }
 
-/// Waits until a cancel or a drain has reached the steps of a graph: nothing new starts from then on.
+/// Waits until a cancel or a drain has reached the call of a graph: nothing new starts from then on.
 async fn until_signalled(graph: &str) {
     let sql = format!(
         "select journal.id from sys_journal journal join sys_invocation invocation on invocation.id = journal.id \
-         where target_service_name = '{graph}.steps' and entry_type = 'Notification: Signal'"
+         where target_service_name = '{graph}' and entry_type = 'Notification: Signal'"
     );
     let begun = Instant::now();
     while server::shared().await.query(&sql).await.is_empty() {

@@ -101,11 +101,11 @@ impl Release {
     }
 }
 
-/// A node begins before the server has stored that its two invocations are pinned to the deployment.
+/// A node begins before the server has stored that its invocation is pinned to the deployment.
 async fn until_pinned(server: &Server) {
     let pinned =
         "select id from sys_invocation where pinned_deployment_id is not null and status <> 'completed'";
-    while server.query(pinned).await.len() < 2 {
+    while server.query(pinned).await.is_empty() {
         tokio::task::yield_now().await;
     }
 }
@@ -186,7 +186,7 @@ async fn a_worker_with_other_code_replaces_its_deployment_only_if_no_call_is_und
     drop(worker);
     let refused = two.serve(&server, addr).await.unwrap_err();
     assert!(matches!(refused, ServeError::Register { .. }), "{refused}");
-    assert!(refused.to_string().contains("2 invocations are under way"), "{refused}");
+    assert!(refused.to_string().contains("calls are under way there (1 invocations)"), "{refused}");
     assert!(refused.to_string().contains(".replace(true)"), "{refused}");
     // The same code goes on with them.
     let _worker = one.serve(&server, addr).await.unwrap();

@@ -15,15 +15,16 @@ use crate::common::stories::{Ended, Remote, local, same_end};
 use crate::common::worker_process::{Orders, WorkerProcess, register};
 
 /// Kills the worker at every frame that it sends, until a run has no further frame.
-async fn kill_at_every_entry(kind: Kind) {
+async fn kill_at_every_entry(kind: Kind, share: Option<u64>) {
     let server = server::shared().await;
     let folder = fresh_folder();
     let marks = MarkFile::new(&folder);
-    let name = format!("killed-{kind:?}");
+    let name = format!("killed-{kind:?}-{}", share.unwrap_or_default());
     let mut orders =
         Orders::new([(name.clone(), kind)]).saver(&folder.join("history.db")).marks(marks.path());
     // The beginning of a node that waits is a frame of its own.
     orders.pause_ms = 1;
+    orders.share = share;
     let mut worker = WorkerProcess::start(&orders);
     let meter = Meter::start(orders.port).await;
     register(&server.admin, &meter.address).await;
@@ -65,7 +66,7 @@ macro_rules! kill_at_every_entry {
     ($($name:ident: $kind:ident,)*) => {$(
         #[tokio::test(flavor = "multi_thread")]
         async fn $name() {
-            kill_at_every_entry(Kind::$kind).await;
+            kill_at_every_entry(Kind::$kind, None).await;
         }
     )*};
 }
@@ -81,6 +82,12 @@ kill_at_every_entry! {
     at_every_entry_of_a_graph_that_tries_again: Retried,
     at_every_entry_of_a_session: Session,
     at_every_entry_of_durable_steps: Durable,
+}
+
+/// Each superstep is of another invocation, and after the first one the rows move.
+#[tokio::test(flavor = "multi_thread")]
+async fn at_every_entry_of_a_call_of_several_invocations() {
+    kill_at_every_entry(Kind::Chain, Some(1)).await;
 }
 
 /// A worker that runs threads of all kinds is killed again and again.

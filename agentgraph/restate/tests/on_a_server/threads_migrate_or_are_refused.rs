@@ -154,5 +154,34 @@ async fn a_loop_of_ten_thousand_steps_is_twenty_invocations() {
     let outcome = graph.invoke(Rounds::update()).thread("t").max_supersteps(20_000).await.unwrap();
     assert_eq!(outcome.into_finished().unwrap().made, 10_000);
     let invocations = "select id from sys_invocation where target_service_name = 'rounds.steps' and target_handler_name = 'drive'";
-    assert_eq!(server.query(invocations).await.len(), 20);
+    assert_eq!(server.query(invocations).await.len() + 1, 20);
+}
+
+/// A short call takes three entries more than a handler that keeps its state in one value: its status at the
+/// beginning and at the end, and its input.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_twelve_steps_is_one_invocation_with_nearly_the_fewest_entries() {
+    let server = server::shared().await;
+    let graph = graph("only", &Arc::new(Semaphore::new(100)), "step");
+    let worker = RestateWorker::new().graph("short", graph).register(&server.admin);
+    let _worker = worker.start("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let remote = remote(server, "short");
+    let seen = remote.invoke(Count::update()).thread("t").await.unwrap().into_finished().unwrap().seen;
+    assert_eq!(seen.len(), 12);
+    let sql = "select journal.id, entry_type from sys_journal journal join sys_invocation invocation \
+         on invocation.id = journal.id where target_service_name in ('short', 'short.steps') \
+         and entry_type not like '%Sleep%'";
+    let begun = std::time::Instant::now();
+    let entries = loop {
+        let entries = server.query(sql).await;
+        if entries.iter().any(|entry| entry["entry_type"] == "Command: Output") {
+            break entries;
+        }
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{entries:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    // Input, answer and the state, and of each step its beginning, its end and the state.
+    let fewest = 3 + 12 * 3;
+    assert!(entries.len() <= fewest + 3, "{} entries: {entries:?}", entries.len());
+    assert!(entries.iter().all(|entry| entry["id"] == entries[0]["id"]), "{entries:?}");
 }

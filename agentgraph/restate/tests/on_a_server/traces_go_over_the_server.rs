@@ -119,8 +119,6 @@ async fn one_trace_reaches_the_node() {
         "ingress traced/{key}/call",
         "invocation-start traced/{key}/call",
         "invocation-attempt traced/{key}/call",
-        "invocation-start traced.steps/{key}/drive",
-        "invocation-attempt traced.steps/{key}/drive",
         "invocation-start traced.tasks.b/run",
         "invocation-attempt traced.tasks.b/run",
         "traced.tasks.b/run",
