@@ -1,5 +1,5 @@
-//! A share of a call: runs the engine's own loop over the rows of a thread. The first share of a call is one of
-//! the invocation of the call, further ones are of the object `graph.steps`.
+//! A share of a call: runs the engine's own loop over the rows of a thread. The first share of a call is
+//! made by the invocation of the call, further ones by the object `graph.steps`.
 //!
 //! The handler alone touches the runtime's context. The loop says what it needs, the handler meets the
 //! needs by durable calls, and gives back *one* reply at a time. After each the loop comes to rest again.

@@ -1,6 +1,7 @@
-//! The object `graph`: the queue of a thread's callers and their answers, and the rows of a thread whose calls
-//! are short. A call makes its first share of supersteps in its own invocation. If it goes on, the rows move
-//! to the object of the steps for good, since each of its invocations has an empty journal and the newest code.
+//! The object `graph`: the queue of a thread's callers and their answers, and the rows of a thread whose
+//! calls are short. A call makes its first share of supersteps in its own invocation. If it goes on, the
+//! rows move to the object of the steps for good: each invocation of that one has an empty journal and the
+//! newest code.
 
 use std::time::SystemTime;
 

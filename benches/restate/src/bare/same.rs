@@ -1,5 +1,5 @@
-//! The same entries as a graph: an object for the queue and the first share of a call, one for the further shares,
-//! and a service for the branches.
+//! The same entries as a graph: an object for the queue and the first share of a call, one for the further
+//! shares, and a service for the branches.
 
 use std::sync::Arc;
 
