@@ -5,10 +5,12 @@
 //! readers follow at their own pace, so no reader holds up a run or another reader.
 
 mod log;
+mod starts;
 mod usage;
 
 pub(crate) use crate::records::Stop as StopAction;
 pub(crate) use log::{LoggedEvent, ThreadLog};
+pub(crate) use starts::Starts;
 pub(crate) use usage::{Permit, Usage};
 
 use std::collections::{HashMap, VecDeque};
@@ -17,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use agentgraph::CancellationToken;
 use serde_json::Value;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 /// An event as it is sent.
@@ -248,7 +250,7 @@ pub(crate) struct Live {
     /// The logs that have a writer or a reader.
     logs: Mutex<HashMap<String, Weak<ThreadLog>>>,
     /// Tells the readers of a whole thread of new runs.
-    pub(crate) started: broadcast::Sender<Arc<LiveRun>>,
+    pub(crate) starts: Starts,
     pub(crate) tasks: TaskTracker,
     /// The runs that wait or are under way, by caller.
     pub(crate) queued: Arc<Usage>,
@@ -283,7 +285,7 @@ impl Live {
             runs: Mutex::default(),
             ended: Mutex::default(),
             logs: Mutex::default(),
-            started: broadcast::Sender::new(1024),
+            starts: Starts::default(),
             tasks: TaskTracker::new(),
             queued: Arc::default(),
             streams: Arc::default(),
@@ -380,8 +382,7 @@ impl Live {
         }
         lines.entry(run.thread.clone()).or_default().waiting.push_back(Arc::clone(run));
         lock(&self.runs).insert(run.id.clone(), Arc::clone(run));
-        // It fails if no thread is being followed.
-        let _ = self.started.send(Arc::clone(run));
+        self.starts.tell(run);
         Some(starts)
     }
 

@@ -110,7 +110,7 @@ pub(super) async fn thread_stream(
         Some((run.to_owned(), seq.parse().ok()?))
     });
     // First the subscription: a run that starts in between is seen twice, and left out the second time.
-    let started = app.live.started.subscribe();
+    let started = app.live.starts.follow(&thread);
     let mut runs: VecDeque<_> = app.open_runs(&thread).await?.into();
     if let Some((run, _)) = &after
         && !runs.iter().any(|known| known.id == *run)
@@ -135,8 +135,7 @@ impl ThreadReader {
                 };
                 match next {
                     Err(_) => return Some(Bytes::from_static(HEARTBEAT)),
-                    Ok(Ok(run)) if run.thread == self.thread => self.runs.push_back(run),
-                    Ok(Ok(_)) => {}
+                    Ok(Ok(run)) => self.runs.push_back(run),
                     // So many runs have started that some are missed: those of this thread are still in its
                     // line.
                     Ok(Err(broadcast::error::RecvError::Lagged(_))) => {

@@ -84,8 +84,7 @@ impl App {
             };
         };
         live.stored(true);
-        // It fails if no thread is being followed.
-        let _ = self.live.started.send(Arc::clone(&live));
+        self.live.starts.tell(&live);
         if is_new {
             self.drive_claimed(thread.id.clone(), hold, false);
         } else if hold.lost.is_cancelled() {
@@ -247,11 +246,11 @@ impl App {
     async fn heard(self: &Arc<Self>, signal: Signal) -> Result<(), RecordError> {
         let Some(shared) = self.records.shared() else { return Ok(()) };
         match signal {
-            Signal::Admitted { run, .. } => {
-                if self.live.started.receiver_count() > 0
+            Signal::Admitted { thread, run } => {
+                if self.live.starts.is_followed(&thread)
                     && let Some(run) = self.records.get(Kind::Run, &run).await?
                 {
-                    let _ = self.live.started.send(self.followed(&run));
+                    self.live.starts.tell(&self.followed(&run));
                 }
             }
             Signal::Stopped { .. } => self.apply_stops(shared).await?,
