@@ -90,6 +90,7 @@ pub(super) async fn move_to_steps(
             }
         }
     }
+    // First: a reader that comes between two of the clears would find some of the rows.
     ctx.set(MOVED, Bytes::new());
     values.iter().for_each(|(key, _)| ctx.clear(key));
     Ok(())
