@@ -41,8 +41,8 @@ pub(super) struct Rows {
 /// What an object has: a value for each key of a slot.
 type Values = Vec<(String, Bytes)>;
 
-/// Says in the object of the callers that the rows have moved. A call that began before a row was written
-/// leaves a status without rows; then the next one has them there, too.
+/// Marks an object of callers whose rows are in the object of the steps. One that has other keys and no rows
+/// counts as marked: its thread is of an earlier release, or its first call was refused before it wrote any.
 const MOVED: &str = "moved";
 
 /// The values of the slots, and whether the rows are in the object of the steps.
@@ -54,8 +54,8 @@ async fn values(ctx: &Journal, cancelled: &mut bool) -> Result<(Values, bool), H
         }
     };
     let is_known = !keys.is_empty();
-    let have_moved = keys.iter().any(|key| key == MOVED);
-    keys.retain(|key| !have_moved && is_slot(key));
+    let is_marked = keys.iter().any(|key| key == MOVED);
+    keys.retain(|key| !is_marked && is_slot(key));
     keys.sort_unstable();
     let mut values = Vec::with_capacity(keys.len());
     for key in keys {
@@ -215,5 +215,22 @@ impl Rows {
             }
         }
         Ok(Ok(()))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_arrive_as_they_were_and_a_cut_message_is_refused() {
+        let value = |key: &str, bytes: &'static [u8]| (key.to_owned(), Bytes::from_static(bytes));
+        let values = vec![value("r0", b"a"), value("r1", b""), value("r12", &[0xff; 300])];
+        let payload = packed(&values);
+        assert_eq!(unpacked(&payload).unwrap(), values);
+        for end in 0..payload.len() {
+            assert_eq!(unpacked(&payload.slice(..end)), None, "cut at {end}");
+        }
     }
 }

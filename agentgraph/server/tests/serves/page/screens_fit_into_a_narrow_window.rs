@@ -52,5 +52,7 @@ async fn every_screen_fits_into_360_pixels() {
         page.says(text).await;
         let width = "return document.documentElement.scrollWidth <= 360";
         assert_eq!(page.browser.script(width).await, true, "{address} is wider than 360 px");
+        let tabs = "return [...document.querySelectorAll('[role=tablist]')].every(one => one.scrollWidth <= one.clientWidth)";
+        assert_eq!(page.browser.script(tabs).await, true, "{address} hides some of its tabs");
     }
 }
