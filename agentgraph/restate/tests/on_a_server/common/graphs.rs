@@ -189,7 +189,8 @@ fn fan() -> StateGraph<Work> {
         .edge(["left", "right"], "both")
         .branch(
             "both",
-            |work: &Work| if work.lines.len() < 9 { "spread" } else { "last" },
+            // Not by the number of lines: eager pages may come after the second "both".
+            |work: &Work| if work.marks.contains_key("spread-0") { "last" } else { "spread" },
             ["spread", "last"],
         )
         .edge("spread", "left")
