@@ -2,19 +2,21 @@
 //! several subscriptions want is sent once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::Path;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Shared;
 use super::commands::{Command, Failure};
 use super::events::Filter;
 use super::gate::Place;
 use crate::app::App;
+use crate::error::{ApiError, RecordError};
 use crate::ids;
 use crate::live::{LoggedEvent, ThreadLog};
 
@@ -53,7 +55,7 @@ async fn serve(app: &Arc<App>, socket: &mut WebSocket, thread: &str) -> Option<(
         Ok(at) => at,
         Err(error) => return failed(error),
     };
-    let mut connection = Connection { app, log, at, subscriptions: Vec::new() };
+    let mut connection = Connection { app, log, at, subscriptions: Vec::new(), unread: None };
     loop {
         let answers = tokio::select! {
             events = timeout(app.settings.heartbeat, app.events_after(&connection.log, &mut connection.at)) => {
@@ -63,9 +65,10 @@ async fn serve(app: &Arc<App>, socket: &mut WebSocket, thread: &str) -> Option<(
                     Ok(Err(error)) => return failed(error),
                 }
             }
-            message = socket.recv() => match message {
-                Some(Ok(Message::Text(text))) => connection.answer(socket, text.as_bytes()).await,
-                Some(Ok(Message::Binary(bytes))) => connection.answer(socket, &bytes).await,
+            received = receive(socket, &mut connection.unread) => match received {
+                Some(Ok(message @ (Message::Text(_) | Message::Binary(_)))) => {
+                    connection.answer(socket, message).await
+                }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => Vec::new(),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
             },
@@ -77,12 +80,55 @@ async fn serve(app: &Arc<App>, socket: &mut WebSocket, thread: &str) -> Option<(
     }
 }
 
+/// How long a subscription waits for others that the client sends with it. Clients open several at once. One
+/// that hears of the end of a run by the first of them, before the rest of the run by the next one, takes the
+/// run for ended and never shows the rest.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+/// What a socket received: nothing once it has ended.
+type Received = Option<Result<Message, axum::Error>>;
+
+async fn receive(socket: &mut WebSocket, unread: &mut Option<Received>) -> Received {
+    match unread.take() {
+        Some(received) => received,
+        None => socket.recv().await,
+    }
+}
+
 struct Connection<'a> {
     app: &'a Arc<App>,
     log: Arc<ThreadLog>,
     /// The number of the last event that subscriptions have had, if they want it.
     at: u64,
     subscriptions: Vec<(String, Filter)>,
+    /// What came after subscriptions that were sent together.
+    unread: Option<Received>,
+}
+
+/// A subscription that begins.
+struct Begun {
+    filter: Filter,
+    since: u64,
+    replayed: u64,
+}
+
+impl Begun {
+    fn read(params: &Value) -> Result<Self, Failure> {
+        let refused = |error: ApiError| Failure::new("invalid_argument", error.detail);
+        let filter = Filter::read(params).map_err(refused)?;
+        Ok(Begun { filter, since: params["since"].as_u64().unwrap_or(0), replayed: 0 })
+    }
+
+    /// Whether it has missed an event, which is counted.
+    fn takes(&mut self, event: &LoggedEvent) -> bool {
+        let takes = event.seq > self.since && self.filter.selects(event);
+        self.replayed += u64::from(takes);
+        takes
+    }
+}
+
+fn read(message: Message) -> Result<Command, Value> {
+    Command::read(serde_json::from_slice(&message.into_data()).unwrap_or(Value::Null))
 }
 
 fn message(value: &Value) -> Message {
@@ -96,46 +142,97 @@ impl Connection<'_> {
         events.iter().filter(is_wanted).map(|event| Message::Text((&*event.text).into())).collect()
     }
 
-    /// Carries out a command. The answer to a subscription comes after the events that it had missed.
-    async fn answer(&mut self, socket: &mut WebSocket, text: &[u8]) -> Vec<Message> {
-        let read = serde_json::from_slice(text).unwrap_or(Value::Null);
-        let command = match Command::read(read) {
+    /// Carries out a command.
+    async fn answer(&mut self, socket: &mut WebSocket, received: Message) -> Vec<Message> {
+        let command = match read(received) {
             Ok(command) => command,
             Err(refused) => return vec![message(&refused)],
         };
-        let result = match &*command.method {
-            "subscription.subscribe" => self.subscribe(socket, &command.params).await,
-            "subscription.unsubscribe" => self.unsubscribe(&command.params),
-            _ => return vec![message(&command.answer(self.app, &self.log.thread).await)],
-        };
+        match &*command.method {
+            "subscription.subscribe" => {
+                let commands = self.sent_with(command, socket).await;
+                self.subscribe(socket, &commands).await
+            }
+            "subscription.unsubscribe" => {
+                let result = self.unsubscribe(&command.params);
+                vec![self.reply(&command, result).await]
+            }
+            _ => vec![message(&command.answer(self.app, &self.log.thread).await)],
+        }
+    }
+
+    async fn reply(&self, command: &Command, result: Result<Value, Failure>) -> Message {
         match result {
             Ok(result) => {
                 // It goes on over events that are another caller's, without a word of them.
                 let seen = self.app.seen_through(&self.log).await.unwrap_or(0).min(self.at);
-                vec![message(&command.success(&result, seen))]
+                message(&command.success(&result, seen))
             }
-            Err(failure) => vec![message(&command.failure(&failure))],
+            Err(failure) => message(&command.failure(&failure)),
         }
     }
 
-    async fn subscribe(&mut self, socket: &mut WebSocket, params: &Value) -> Result<Value, Failure> {
-        let refused = |error: crate::error::ApiError| Failure::new("invalid_argument", error.detail);
-        let filter = Filter::read(params).map_err(refused)?;
-        let mut at = params["since"].as_u64().unwrap_or(0);
-        let mut replayed = 0_u64;
-        while at < self.at {
-            let events = self.app.known_events(&self.log, &mut at).await?;
-            for event in events.iter().filter(|event| event.seq <= self.at && filter.selects(event)) {
-                replayed += 1;
-                if socket.send(Message::Text((&*event.text).into())).await.is_err() {
-                    // The next read of the socket ends the connection.
-                    return Ok(Value::Null);
+    /// A subscription, and those that the client has sent with it.
+    async fn sent_with(&mut self, first: Command, socket: &mut WebSocket) -> Vec<Command> {
+        let mut commands = vec![first];
+        let end = Instant::now() + TOGETHER;
+        while let Ok(received) = timeout_at(end, socket.recv()).await {
+            let next = match &received {
+                Some(Ok(message @ (Message::Text(_) | Message::Binary(_)))) => read(message.clone()).ok(),
+                _ => None,
+            };
+            match next.filter(|next| next.method == "subscription.subscribe") {
+                Some(next) => commands.push(next),
+                None => {
+                    self.unread = Some(received);
+                    break;
                 }
             }
         }
-        let id = ids::new_id();
-        self.subscriptions.push((id.clone(), filter));
-        Ok(json!({ "subscription_id": id, "replayed_events": replayed }))
+        commands
+    }
+
+    /// Begins subscriptions. The events that they have missed come first, in the order of the log, then the
+    /// answers.
+    async fn subscribe(&mut self, socket: &mut WebSocket, commands: &[Command]) -> Vec<Message> {
+        let begun = commands.iter().map(|command| Begun::read(&command.params));
+        let mut begun: Vec<Result<Begun, Failure>> = begun.collect();
+        if let Err(error) = self.replay(socket, &mut begun).await {
+            let failure = Failure::from(error);
+            return commands.iter().map(|command| message(&command.failure(&failure))).collect();
+        }
+        let mut answers = Vec::new();
+        for (command, begun) in commands.iter().zip(begun) {
+            let result = begun.map(|Begun { filter, replayed, .. }| {
+                let id = ids::new_id();
+                self.subscriptions.push((id.clone(), filter));
+                json!({ "subscription_id": id, "replayed_events": replayed })
+            });
+            answers.push(self.reply(command, result).await);
+        }
+        answers
+    }
+
+    async fn replay(
+        &self,
+        socket: &mut WebSocket,
+        begun: &mut [Result<Begun, Failure>],
+    ) -> Result<(), RecordError> {
+        let Some(mut at) = begun.iter().flatten().map(|begun| begun.since).min() else { return Ok(()) };
+        while at < self.at {
+            let events = self.app.known_events(&self.log, &mut at).await?;
+            for event in events.iter().filter(|event| event.seq <= self.at) {
+                let mut is_taken = false;
+                for begun in begun.iter_mut().flatten() {
+                    is_taken |= begun.takes(event);
+                }
+                if is_taken && socket.send(Message::Text((&*event.text).into())).await.is_err() {
+                    // The next read of the socket ends the connection.
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn unsubscribe(&mut self, params: &Value) -> Result<Value, Failure> {

@@ -87,6 +87,51 @@ async fn a_connection_carries_commands_and_the_events_of_its_subscriptions() {
     assert_eq!(methods, ["lifecycle", "values", "values", "values", "lifecycle"]);
 }
 
+/// Clients take the end of a run, heard by one of them, for the end of all: the rest must not come after it.
+#[tokio::test]
+async fn subscriptions_that_are_sent_at_once_are_replayed_in_one_order() {
+    let server = Served::new().await;
+    let thread = uuid::Uuid::now_v7().to_string();
+    let mut socket = Socket::of(&server, &thread).await;
+    let end = socket
+        .command(1, "subscription.subscribe", json!({ "channels": ["lifecycle"] }))
+        .await
+        .1["result"]["subscription_id"]
+        .clone();
+    let params = json!({ "assistant_id": "steps", "input": { "text": "a" } });
+    let (events, _) = socket.command(2, "run.start", params).await;
+    socket.until_end(events).await;
+    socket.command(3, "subscription.unsubscribe", json!({ "subscription_id": end })).await;
+
+    let subscribe =
+        |id: u64, params| json!({ "id": id, "method": "subscription.subscribe", "params": params });
+    let sent = [
+        subscribe(4, json!({ "channels": ["lifecycle"] })),
+        subscribe(5, json!({ "channels": ["nothing"] })),
+        subscribe(6, json!({ "channels": ["values", "lifecycle"], "since": 1 })),
+        json!({ "id": 7, "method": "state.get", "params": {} }),
+    ];
+    for command in &sent {
+        socket.0.feed(Message::text(command.to_string())).await.unwrap();
+    }
+    socket.0.flush().await.unwrap();
+    let (mut methods, mut seqs, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+    while answers.len() < sent.len() {
+        let next = socket.next().await;
+        if next["type"] == "event" {
+            assert!(answers.is_empty(), "the answers come after the events: {next}");
+            methods.push(next["method"].as_str().unwrap().to_owned());
+            seqs.push(next["seq"].as_u64().unwrap());
+        } else {
+            answers.push((next["id"].clone(), next["result"]["replayed_events"].clone()));
+        }
+    }
+    assert_eq!(methods, ["lifecycle", "values", "values", "values", "lifecycle"]);
+    assert!(seqs.is_sorted(), "{seqs:?}");
+    let replayed = [(4, json!(2)), (5, Value::Null), (6, json!(4)), (7, Value::Null)];
+    assert_eq!(answers, replayed.map(|(id, replayed)| (json!(id), replayed)));
+}
+
 /// Often an event is in the log when a subscription begins, and not yet on its way to the connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn subscriptions_that_begin_beside_events_get_each_of_them_once() {
