@@ -99,36 +99,47 @@ impl List {
 }
 
 /// Keyed items in order. A removed one stays as a tombstone, so that positions hold, and because an item
-/// with its key may exist before these operations.
+/// with its key may exist before these operations. Boxed, since most fields have none.
 #[derive(Clone, Debug, Default)]
-struct Keyed {
+struct Keyed(Option<Box<KeyedItems>>);
+
+#[derive(Clone, Debug, Default)]
+struct KeyedItems {
     items: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     places: HashMap<Vec<u8>, usize>,
 }
 
-impl Keyed {
-    fn put(&mut self, key: &[u8], item: &[u8]) {
-        match self.places.get(key) {
-            Some(place) if self.items[*place].1.is_some() => self.items[*place].1 = Some(item.to_vec()),
-            _ => self.push(key, Some(item.to_vec())),
-        }
-    }
-
-    fn remove(&mut self, key: &[u8]) {
-        if let Some(place) = self.places.get(key) {
-            self.items[*place].1 = None;
-        } else {
-            self.push(key, None);
-        }
-    }
-
+impl KeyedItems {
     fn push(&mut self, key: &[u8], item: Option<Vec<u8>>) {
         self.places.insert(key.to_vec(), self.items.len());
         self.items.push((key.to_vec(), item));
     }
+}
+
+impl Keyed {
+    fn put(&mut self, key: &[u8], item: &[u8]) {
+        let keyed = self.0.get_or_insert_default();
+        match keyed.places.get(key) {
+            Some(place) if keyed.items[*place].1.is_some() => keyed.items[*place].1 = Some(item.to_vec()),
+            _ => keyed.push(key, Some(item.to_vec())),
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        let keyed = self.0.get_or_insert_default();
+        if let Some(place) = keyed.places.get(key) {
+            keyed.items[*place].1 = None;
+        } else {
+            keyed.push(key, None);
+        }
+    }
+
+    fn items(&self) -> &[(Vec<u8>, Option<Vec<u8>>)] {
+        self.0.as_ref().map_or(&[], |keyed| &keyed.items)
+    }
 
     fn live(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.items.iter().filter_map(|(key, item)| Some((&key[..], item.as_deref()?)))
+        self.items().iter().filter_map(|(key, item)| Some((&key[..], item.as_deref()?)))
     }
 }
 
@@ -240,8 +251,8 @@ impl Folded {
         let base = match &field.base {
             Base::Elsewhere(_) => return Ok(Value::Absent),
             Base::Before if field.is_untouched() => return Ok(Value::Absent),
-            Base::Before if !field.entries.items.is_empty() => Base::Entries,
-            Base::Before if !field.keyed.items.is_empty() => Base::Keyed,
+            Base::Before if !field.entries.items().is_empty() => Base::Entries,
+            Base::Before if !field.keyed.items().is_empty() => Base::Keyed,
             Base::Before => Base::List(Items::default()),
             known => known.clone(),
         };
@@ -331,7 +342,7 @@ impl Field {
     }
 
     fn has_no_keys(&self) -> bool {
-        self.keyed.items.is_empty() && self.entries.items.is_empty()
+        self.keyed.items().is_empty() && self.entries.items().is_empty()
     }
 
     fn truncate(&mut self, length: u64) -> Result<(), FormatError> {
@@ -454,7 +465,7 @@ impl Field {
                 bin(bytes, appended.items());
             }
         }
-        for (key, item) in &self.keyed.items {
+        for (key, item) in self.keyed.items() {
             let key = std::str::from_utf8(key).unwrap_or_default();
             begin(if item.is_some() { Op::Upsert } else { Op::Remove }, bytes);
             // A key that was read is short enough to be written.

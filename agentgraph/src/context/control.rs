@@ -61,11 +61,12 @@ fn attempt_key(task: TaskRequest) -> AttemptKey {
 #[derive(Default)]
 struct TaskCell {
     questions: Questions,
-    once: OnceResults,
+    /// Boxed, as what few tasks have, so that the cells of a superstep stay a small block.
+    once: Option<Box<OnceResults>>,
     /// The number of its attempts, if more than one.
     attempts: u32,
     /// A run inside the task did not end.
-    inside: Option<ChildPause>,
+    inside: Option<Box<ChildPause>>,
     is_inside: bool,
     /// The temporary edits of the running attempt.
     edits: Option<Box<EditDraft>>,
@@ -211,7 +212,7 @@ impl Control {
         let mut cells = self.cells();
         let cell = cells.entry(index).or_default();
         cell.questions = Questions::of(asked);
-        cell.once = OnceResults::of(once);
+        cell.once = (!once.is_empty()).then(|| Box::new(OnceResults::of(once)));
         self.used.store(true, Ordering::Release);
     }
 
@@ -225,7 +226,7 @@ impl Control {
             return None;
         }
         self.used.store(true, Ordering::Release);
-        Some(look(&mut self.cells().entry(task.index).or_default().once))
+        Some(look(self.cells().entry(task.index).or_default().once.get_or_insert_default()))
     }
 
     /// Records that a result waits to be stored.
@@ -248,15 +249,17 @@ impl Control {
         let mut unstored = std::mem::take(&mut *lock(&self.unstored));
         unstored.sort_by_key(|(task, _)| task.index);
         let mut cells = self.cells();
-        let taken =
-            unstored.iter().map(|(task, key)| cells.get_mut(&task.index)?.once.take_unstored(*task, key));
+        let taken = unstored
+            .iter()
+            .map(|(task, key)| cells.get_mut(&task.index)?.once.as_mut()?.take_unstored(*task, key));
         taken.flatten().collect()
     }
 
     /// Records that results are stored, and wakes the steps that wait for that.
     pub(crate) fn mark_stored(&self, stored: &[NewOnce]) {
         let mut cells = self.cells();
-        let wakers = stored.iter().map(|one| cells.get_mut(&one.index)?.once.mark_stored(&one.result.key));
+        let wakers =
+            stored.iter().map(|one| cells.get_mut(&one.index)?.once.as_mut()?.mark_stored(&one.result.key));
         let wakers: Vec<Waker> = wakers.flatten().collect();
         drop(cells);
         wakers.into_iter().for_each(Waker::wake);
@@ -265,9 +268,9 @@ impl Control {
     /// Looks at the durable steps of a task that may have ended, if it has any.
     pub(super) fn leave_once(&self, task: TaskRequest, look: impl FnOnce(&mut OnceResults)) {
         if self.is_running(task)
-            && let Some(cell) = self.cells().get_mut(&task.index)
+            && let Some(once) = self.cells().get_mut(&task.index).and_then(|cell| cell.once.as_mut())
         {
-            look(&mut cell.once);
+            look(once);
         }
     }
 
@@ -288,7 +291,9 @@ impl Control {
         let mut cells = self.cells();
         let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
         cell.questions.begin_attempt();
-        cell.once.begin_call();
+        if let Some(once) = &mut cell.once {
+            once.begin_call();
+        }
         cell.edits = None;
         if cell.is_closed() { Err(Interrupted) } else { Ok(()) }
     }
@@ -383,14 +388,15 @@ impl Control {
     pub(super) fn is_beyond_earlier_calls(&self, task: TaskRequest) -> bool {
         let cells = self.cells();
         let cell = cells.get(&task.index).filter(|_| self.is_running(task));
-        cell.is_none_or(|cell| cell.once.has_called_all() && cell.questions.has_asked_all_answered())
+        let has_called_all = |cell: &TaskCell| cell.once.as_ref().is_none_or(|once| once.has_called_all());
+        cell.is_none_or(|cell| has_called_all(cell) && cell.questions.has_asked_all_answered())
     }
 
     /// The results of a task's durable steps, in the order in which they came.
     pub(super) fn done_steps(&self, task: TaskRequest) -> Vec<StoredOnce> {
         let cells = self.cells();
         let cell = cells.get(&task.index).filter(|_| self.is_running(task));
-        cell.map(|cell| cell.once.all()).unwrap_or_default()
+        cell.and_then(|cell| cell.once.as_ref()).map(|once| once.all()).unwrap_or_default()
     }
 
     fn with_questions<R>(&self, task: TaskRequest, ask: impl FnOnce(&mut Questions) -> R) -> R {
@@ -475,7 +481,7 @@ impl Control {
             self.used.store(true, Ordering::Release);
             let mut cells = self.cells();
             let cell = cells.entry(task.index).or_default();
-            (cell.inside, cell.is_inside) = (Some(inside), true);
+            (cell.inside, cell.is_inside) = (Some(Box::new(inside)), true);
         }
         Interrupted
     }
@@ -496,7 +502,7 @@ impl Control {
         let mut cells = self.cells();
         let cell = cells.get_mut(&index)?;
         if let Some(inside) = cell.inside.take() {
-            return Some(TaskVerdict::Inside(inside));
+            return Some(TaskVerdict::Inside(*inside));
         }
         let questions = &cell.questions;
         if let Some(refusal) = questions.refused() {

@@ -107,7 +107,7 @@ pub(super) struct Questions {
     /// Whether the attempt has refused an answer. It asks nothing after that, so nothing else can end it.
     refuses: bool,
     asks: NewQuestions,
-    refused: Option<Refusal>,
+    refused: Option<Box<Refusal>>,
     ask_problem: Option<AskProblem>,
 }
 
@@ -142,7 +142,7 @@ impl Questions {
     }
 
     pub(super) fn refused(&self) -> Option<&Refusal> {
-        self.refused.as_ref()
+        self.refused.as_deref()
     }
 
     pub(super) fn ask_problem(&self) -> Option<&AskProblem> {
@@ -333,7 +333,7 @@ impl Questions {
             schema,
             until: None,
         });
-        self.refused.get_or_insert(Refusal { n, problem, asked });
+        self.refused.get_or_insert_with(|| Box::new(Refusal { n, problem, asked }));
         Interrupted
     }
 }

@@ -1,6 +1,7 @@
 //! [`TaskRemains`]: the remains of a task whose superstep was not committed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -26,9 +27,9 @@ pub(crate) struct TaskRemains {
     /// The requests whose answers are not delivered to the task.
     pub(in crate::engine) voided: BTreeSet<u32>,
     /// The failure that its handler handles.
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<Arc<Failure>>,
     /// The error of its last call, if it is open and no handler has taken over.
-    pub(crate) error: Option<Failure>,
+    pub(crate) error: Option<Arc<Failure>>,
     /// The task whose call it continues; that task had its place before an edit.
     pub(crate) call: Option<TaskId>,
     /// The results of its durable steps, by place.
@@ -38,7 +39,7 @@ pub(crate) struct TaskRemains {
 impl TaskRemains {
     /// The error of its last call, unless it has a result or asks now.
     pub(crate) fn failed(&self) -> Option<&Failure> {
-        self.error.as_ref().filter(|_| self.result.is_none() && !self.waits())
+        self.error.as_deref().filter(|_| self.result.is_none() && !self.waits())
     }
 
     /// Whether only its error is known.

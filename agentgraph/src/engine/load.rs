@@ -79,7 +79,7 @@ pub(crate) async fn replay(
     persistence: &Persistence,
     place: Place<'_>,
     tail: &mut Tail,
-) -> Result<Replay, Error> {
+) -> Result<Box<Replay>, Error> {
     replay_from(&*persistence.saver, place, tail).await
 }
 
@@ -88,8 +88,8 @@ pub(crate) async fn replay_from(
     saver: &dyn Checkpointer,
     place: Place<'_>,
     tail: &mut Tail,
-) -> Result<Replay, Error> {
-    let mut replayed = Replay {
+) -> Result<Box<Replay>, Error> {
+    let mut replayed = Box::new(Replay {
         id: CheckpointId::default(),
         map: HeaderMap::default(),
         header: Header::default(),
@@ -97,7 +97,7 @@ pub(crate) async fn replay_from(
         replay: 0,
         since_full: 0,
         deltas: 0,
-    };
+    });
     // Each row is freed when it has been applied: the values that are decoded next take its memory.
     for row in std::mem::take(&mut tail.rows) {
         apply_row(&mut replayed, row.id, row.kind, &row.record)
@@ -637,7 +637,7 @@ pub(crate) fn read_remains(
             SPENT => left.spent = Some(from_bytes(&write.bytes).map_err(at)?),
             FAILURE => {
                 if let Some(failure) = read_failure(&write.bytes).map_err(at)? {
-                    left.tasks.entry(OF_RUN).or_default().error = Some(failure);
+                    left.tasks.entry(OF_RUN).or_default().error = Some(Arc::new(failure));
                 }
             }
             _ => {}
@@ -654,8 +654,8 @@ fn left_over(place: Place<'_>, mut left: Leftovers, writes: &[&PendingWrite]) ->
         match write.slot {
             0 => task.result = Some(write.bytes.clone()),
             CALL => task.call = Some(from_bytes(&write.bytes).map_err(at)?),
-            FAILED => task.failure = Some(from_bytes(&write.bytes).map_err(at)?),
-            ERROR => task.error = read_failure(&write.bytes).map_err(at)?,
+            FAILED => task.failure = Some(Arc::new(from_bytes(&write.bytes).map_err(at)?)),
+            ERROR => task.error = read_failure(&write.bytes).map_err(at)?.map(Arc::new),
             // A slot of a later release.
             PendingWrite::SPECIAL.. => {}
             slot @ ONCE.. if slot % 2 == 0 => {

@@ -63,7 +63,7 @@ pub(super) struct FoundThread<'a> {
 }
 
 struct FoundCheckpoint {
-    replayed: Replay,
+    replayed: Box<Replay>,
     left: Remains,
     writes: Vec<PendingWrite>,
     /// The branch to start, if the call continues from a checkpoint that it names.
@@ -361,7 +361,8 @@ impl Opening {
         (run, mut journal, state): (RunId, Box<Journal>, Arc<AnyState>),
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
-        let FoundCheckpoint { replayed: Replay { header, id, .. }, left, writes, forks, order } = *found;
+        let FoundCheckpoint { replayed, left, writes, forks, order } = *found;
+        let Replay { header, id, .. } = *replayed;
         let place = thread.persistence.place(&thread.name);
         let edits = matches!(start, CallRequest::Edit(_));
         if header.next.is_empty() && !edits {

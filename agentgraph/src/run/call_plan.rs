@@ -117,21 +117,32 @@ impl CallPlan {
     }
 
     pub(super) fn run(self: Box<Self>, events: Option<Arc<EventQueue>>) -> AnyRun {
+        let thread = self.thread.clone();
+        let located = move |error: Error| error.on_thread(thread.as_deref());
+        // Two futures, since a run that stores nothing is a part of its own.
+        if self.graph.persistence.is_some() {
+            return Box::pin(async move {
+                let outcome = if may_be_heard() {
+                    Box::pin(self.run_in_span(events)).await
+                } else {
+                    self.run_kept(events, Span::none()).await
+                };
+                outcome.map_err(located)
+            });
+        }
         Box::pin(async move {
-            let thread = self.thread.clone();
             let outcome = if may_be_heard() {
                 Box::pin(self.run_in_span(events)).await
             } else {
-                match self.choose_drive(events, &Span::none()) {
-                    Ok(Drive::Alone(mut ready)) => {
+                match self.make_ready_alone(events) {
+                    Ok(mut ready) => {
                         let driven = ready.drive_to_the_end().await;
                         ready.outcome(driven)
                     }
-                    Ok(Drive::Further(run)) => run.await,
                     Err(error) => Err(error),
                 }
             };
-            outcome.map_err(|error| error.on_thread(thread.as_deref()))
+            outcome.map_err(located)
         })
     }
 
@@ -141,25 +152,20 @@ impl CallPlan {
         events: Option<Arc<EventQueue>>,
     ) -> Result<Outcome<AnyState>, Error> {
         let span = run_span(self.thread.as_deref(), self.graph.shared.agent.as_deref());
-        let outcome = match self.choose_drive(events, &span) {
-            Ok(Drive::Alone(mut ready)) => {
-                let driven = ready.drive_to_the_end().instrument(span.clone()).await;
-                ready.outcome(driven)
+        let outcome = if self.graph.persistence.is_some() {
+            Box::pin(self.run_kept(events, span.clone())).instrument(span.clone()).await
+        } else {
+            match self.make_ready_alone(events) {
+                Ok(mut ready) => {
+                    record_run(&span, ready.run_id());
+                    let driven = ready.drive_to_the_end().instrument(span.clone()).await;
+                    ready.outcome(driven)
+                }
+                Err(error) => Err(error),
             }
-            Ok(Drive::Further(run)) => run.instrument(span.clone()).await,
-            Err(error) => Err(error),
         };
         record_outcome(&span, &outcome);
         outcome
-    }
-
-    fn choose_drive(self: Box<Self>, events: Option<Arc<EventQueue>>, span: &Span) -> Result<Drive, Error> {
-        if self.graph.persistence.is_some() {
-            return Ok(Drive::Further(Box::pin(self.run_kept(events, span.clone()))));
-        }
-        let ready = self.make_ready_alone(events)?;
-        record_run(span, ready.run_id());
-        Ok(Drive::Alone(ready))
     }
 
     /// Prepares a run that stores nothing.
@@ -275,7 +281,8 @@ impl CallPlan {
             let found = OpenedThread { thread, fence, stop: lease.stop_request(), inside };
             let mut ready = self.make_ready(start, Some(found), events)?;
             record_run(&span, ready.run_id());
-            let driven = ready.drive_to_the_end().await;
+            // Boxed, as is all of this: two blocks that the allocator keeps at hand cost less than a large one.
+            let driven = Box::pin(ready.drive_to_the_end()).await;
             if ready.has_begun() {
                 began_at.get_or_init(|| head);
             }
@@ -352,12 +359,4 @@ async fn prune_if_due(
         // The result of the run is stored. The next stride prunes again.
         tracing::warn!(target: "agentgraph", %error, thread = lease.thread(), "a thread was not pruned");
     }
-}
-
-/// The execution of a call.
-enum Drive {
-    /// In this process, storing nothing.
-    Alone(PreparedCall),
-    /// On its thread, or on a host. Boxed, so that the future of a simple run stays small.
-    Further(AnyRun),
 }

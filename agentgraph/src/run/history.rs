@@ -294,7 +294,7 @@ impl Walk {
             let may_be_last = parent.branch != oldest.branch;
             self.next = Next::At { branch: Some(parent.branch), before, may_be_last };
         }
-        let open = vec![(replayed, 0..rows.len())];
+        let open = vec![(*replayed, 0..rows.len())];
         self.page = Page { rows, open, halves, may_be_last };
         Ok(true)
     }

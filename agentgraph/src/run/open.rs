@@ -129,7 +129,7 @@ impl Callee {
         check_kept_states(core, place, &header.eager.kept)?;
         // The values are only read if a name is unknown.
         if header.fields.iter().any(|name| is_unknown(core, name)) {
-            check_fields(core, place, &replay_from(saver, place, tail).await?)
+            check_fields(core, place, &*replay_from(saver, place, tail).await?)
         } else {
             Ok(())
         }
@@ -158,7 +158,7 @@ impl OpenTask<'_> {
 
 /// The failure of a superstep that belongs to no task.
 pub(super) fn failure_of_all(place: Place<'_>, left: &Leftovers) -> Option<Failure> {
-    Some(left.get(&OF_RUN)?.error.clone()?.within(place.namespace))
+    Some(Failure::clone(left.get(&OF_RUN)?.error.as_ref()?).within(place.namespace))
 }
 
 /// The tasks of a stored frontier that are not done, in task order.

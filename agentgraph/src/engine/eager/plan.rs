@@ -44,7 +44,7 @@ impl Loop {
             let handler = self.activation(key).and_then(|one| self.position.graph.handler(one.node));
             if let (Some(failure), Some(node)) = (left.failure.take(), handler) {
                 if let Some(activation) = self.activation_mut(key) {
-                    activation.handler = Some(Handler { node, failure: Arc::new(failure) });
+                    activation.handler = Some(Handler { node, failure });
                 }
                 let acting = self.activation_id(key);
                 left = acting.and_then(|task| left_over.remove(&task)).unwrap_or_default();
@@ -54,7 +54,7 @@ impl Loop {
                 if left.waits() {
                     activation.phase = Phase::Waits;
                 }
-                activation.error = left.error.take().map(Arc::new);
+                activation.error = left.error.take();
                 if !left.is_bare() || activation.error.is_none() {
                     activation.left = Some(Box::new(left));
                 }

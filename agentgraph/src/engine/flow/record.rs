@@ -1,5 +1,7 @@
 //! Writes an eager run's part of a record, and reads it.
 
+use std::sync::Arc;
+
 use crate::engine::flow::{Activation, Flow, Key, LastWrite, Phase};
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::stored::StoredRequest;
@@ -212,7 +214,7 @@ pub(crate) fn left_in_header(
         let mut own = TaskRemains {
             answers: left.answers.iter().cloned().collect(),
             voided: left.voided.iter().copied().collect(),
-            error: left.error.clone(),
+            error: left.error.clone().map(Arc::new),
             call: left.call,
             once: left.once.iter().cloned().collect(),
             ..TaskRemains::default()
@@ -231,8 +233,8 @@ pub(crate) fn left_in_header(
             Some(handler) => handler_id(step_place, &activation.node, key.index as usize, handler),
         };
         left_over.insert(actor, own);
-        if left.failure.is_some() {
-            left_over.entry(task).or_default().failure.clone_from(&left.failure);
+        if let Some(failure) = &left.failure {
+            left_over.entry(task).or_default().failure = Some(Arc::new(failure.clone()));
         }
     }
     Ok(left_over)

@@ -94,6 +94,10 @@ impl Loop {
                 if is_stored && !ends.stored[index] {
                     remains.writes.extend(asks_writes(task, node, &asks, None)?);
                 }
+                if remains.interrupts.is_empty() {
+                    // Mostly there is one, and a vector that grows would make room for four.
+                    remains.interrupts.reserve_exact(asks.requests.len());
+                }
                 let asked = |request| Interrupt::of_request(task, node.to_owned(), request);
                 remains.interrupts.extend(asks.requests.into_iter().map(asked));
             }

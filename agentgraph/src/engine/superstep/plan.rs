@@ -1,7 +1,6 @@
 //! Planning a superstep: whether there is one, and which of its tasks run, since they are not finished,
 //! waiting or skipped.
 
-use std::sync::Arc;
 use std::task::Context;
 
 use crate::context::TaskRequest;
@@ -154,7 +153,6 @@ impl Loop {
             let left = self.inheritance.left_over.get_mut(&task);
             if let Some(failure) = left.and_then(|left| left.failure.take()) {
                 let index = index as u32;
-                let failure = Arc::new(failure);
                 self.buffers.ends.handled.push(Handover { index, handler, failure, stored: true });
             }
         }

@@ -12,7 +12,7 @@ use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, Sou
 
 /// The content of a call's namespace.
 pub(super) struct FoundRun {
-    pub(super) replayed: Replay,
+    pub(super) replayed: Box<Replay>,
     pub(super) restored: RestoredState,
     pub(super) left: Remains,
     pub(super) writes: Vec<PendingWrite>,
@@ -86,7 +86,7 @@ impl ChildCall<'_> {
         &self,
         persistence: &Persistence,
         place: Place<'_>,
-        replayed: Replay,
+        replayed: Box<Replay>,
         tail: Tail,
     ) -> Result<FoundRun, Error> {
         let core = &self.callee.graph.core;
