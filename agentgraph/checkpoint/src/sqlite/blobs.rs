@@ -10,50 +10,29 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, Params, params};
 
 use super::fault::Fault;
-use super::rows::{all, execute, first, number, place};
+use super::rows::{all, execute, first, number, place, statements};
 use crate::blob::{self, FoundPiece, Pieces};
 use crate::error::corrupt;
 use crate::id::CheckpointId;
 use crate::row::{PendingWrite, Place};
 
-const FIND_BLOB: &str = "SELECT id FROM blob WHERE hash = ?1";
-const ADD_BLOB: &str = "INSERT INTO blob (hash, bytes) VALUES (?1, ?2)";
-
-const ADD_PIECE: &str = concat!(
-    "INSERT INTO piece (place, branch, step, owner, at, blob) VALUES (",
-    place!(),
-    ", ?3, ?4, ?5, ?6, ?7)"
-);
-
-const PIECES: &str = concat!(
-    "SELECT at, hash, bytes FROM piece LEFT JOIN blob ON blob.id = piece.blob WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 AND owner = ?5 ORDER BY at"
-);
-
-const GONE_OF: &str = concat!(
-    "DELETE FROM piece WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 AND owner = ?5 RETURNING blob"
-);
-
-const GONE_OF_WRITES: &str = concat!(
-    "DELETE FROM piece WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 AND owner >= x'02' RETURNING blob"
-);
-
-const GONE_OF_STEPS: &str =
-    "DELETE FROM piece WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4 RETURNING blob";
-
-const GONE_OF_THREAD: &str =
-    "DELETE FROM piece WHERE place IN (SELECT id FROM place WHERE thread = ?1) RETURNING blob";
-
-const SWEEP: &str =
-    "DELETE FROM blob WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM piece WHERE piece.blob = ?1)";
-
-pub(super) const ALL: &[&str] =
-    &[FIND_BLOB, ADD_BLOB, ADD_PIECE, PIECES, GONE_OF, GONE_OF_WRITES, GONE_OF_STEPS, GONE_OF_THREAD, SWEEP];
+statements! {
+    FIND_BLOB = "SELECT id FROM blob WHERE hash = ?1";
+    ADD_BLOB = "INSERT INTO blob (hash, bytes) VALUES (?1, ?2)";
+    ADD_PIECE = "INSERT INTO piece (place, branch, step, owner, at, blob) VALUES (", place!(),
+        ", ?3, ?4, ?5, ?6, ?7)";
+    PIECES = "SELECT at, hash, bytes FROM piece LEFT JOIN blob ON blob.id = piece.blob WHERE place = ",
+        place!(), " AND branch = ?3 AND step = ?4 AND owner = ?5 ORDER BY at";
+    GONE_OF = "DELETE FROM piece WHERE place = ", place!(),
+        " AND branch = ?3 AND step = ?4 AND owner = ?5 RETURNING blob";
+    GONE_OF_WRITES = "DELETE FROM piece WHERE place = ", place!(),
+        " AND branch = ?3 AND step = ?4 AND owner >= x'02' RETURNING blob";
+    GONE_OF_STEPS =
+        "DELETE FROM piece WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4 RETURNING blob";
+    GONE_OF_THREAD =
+        "DELETE FROM piece WHERE place IN (SELECT id FROM place WHERE thread = ?1) RETURNING blob";
+    SWEEP = "DELETE FROM blob WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM piece WHERE piece.blob = ?1)";
+}
 
 /// The row or write that pieces were cut out of.
 pub(super) struct Owner<'a> {

@@ -6,28 +6,28 @@ use rusqlite::{Connection, params};
 
 use super::fault::Fault;
 use super::owner::Owner;
-use super::rows::{as_fence, execute, first};
+use super::rows::{as_fence, execute, first, statements};
 use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
 use crate::services::micros;
 
-/// Skips the row if the thread is leased.
-const TAKE: &str = "INSERT OR IGNORE INTO lease (thread, owner, until) VALUES (?1, ?2, ?3)";
-const LOOK: &str = "SELECT fence, owner, until FROM lease WHERE thread = ?1";
-const RENEW: &str = "UPDATE lease SET until = ?3 WHERE fence = ?2 AND thread = ?1";
-const RELEASE: &str = "DELETE FROM lease WHERE fence = ?2 AND thread = ?1";
-const FORGET: &str = "DELETE FROM lease WHERE thread = ?1";
+statements! {
+    /// Skips the row if the thread is leased.
+    TAKE = "INSERT OR IGNORE INTO lease (thread, owner, until) VALUES (?1, ?2, ?3)";
+    LOOK = "SELECT fence, owner, until FROM lease WHERE thread = ?1";
+    RENEW = "UPDATE lease SET until = ?3 WHERE fence = ?2 AND thread = ?1";
+    RELEASE = "DELETE FROM lease WHERE fence = ?2 AND thread = ?1";
+    FORGET = "DELETE FROM lease WHERE thread = ?1";
+    STOP = "UPDATE lease SET stops = 1 WHERE fence = ?2 AND thread = ?1";
 
-const STOP: &str = "UPDATE lease SET stops = 1 WHERE fence = ?2 AND thread = ?1";
-/// `stops <> 0` is a constraint of its own, so that the partial index is used.
-const STOPPING: &str = "
+    /// `stops <> 0` is a constraint of its own, so that the partial index is used.
+    STOPPING = "
 SELECT thread, fence, owner, until, stops FROM lease
 WHERE stops <> 0 AND thread >= ?1 AND until > ?2 ORDER BY thread";
-const RUNNING: &str = "
+    RUNNING = "
 SELECT thread, fence, owner, until, stops FROM lease WHERE thread >= ?1 AND until > ?2 ORDER BY thread";
-const HELD: &str = "
+    HELD = "
 SELECT thread, fence, owner, until, stops FROM lease WHERE thread = ?1 AND until > ?2";
-
-pub(super) const ALL: &[&str] = &[TAKE, LOOK, RENEW, RELEASE, FORGET, STOP, STOPPING, RUNNING, HELD];
+}
 
 /// Takes a thread. Needs a transaction only if the thread is leased; a single statement is one by itself.
 pub(super) fn take(

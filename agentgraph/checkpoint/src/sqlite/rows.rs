@@ -32,111 +32,63 @@ macro_rules! leased {
         )
     };
 }
+
+/// Declares statements, each a text in one or more parts.
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $($part:expr),+;)+) => {
+        $($(#[$doc])* const $name: &str = concat!($($part),+);)+
+
+        /// All of them, which are compiled when a file is opened.
+        pub(super) const ALL: &[&str] = &[$($name),+];
+    };
+}
+pub(crate) use statements;
 pub(super) use {leased, place};
 
-const IS_LEASED: &str = concat!("SELECT ", leased!("?2"));
+statements! {
+    IS_LEASED = "SELECT ", leased!("?2");
+    ADD_PLACE = "INSERT OR IGNORE INTO place (thread, namespace) VALUES (?1, ?2)";
 
-const ADD_PLACE: &str = "INSERT OR IGNORE INTO place (thread, namespace) VALUES (?1, ?2)";
-
-/// One statement that checks and inserts: if the step is not after the newest one, or the place is new, the
-/// number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An `INSERT .. SELECT`
-/// copies the record into a temporary table first, since it reads the table it writes.)
-///
-/// The same happens if the fence is not the one of the thread's lease, or the parent is missing.
-const INSERT: &str = concat!(
-    "
+    /// One statement that checks and inserts: if the step is not after the newest one, or the place is new,
+    /// the number of the place becomes NULL, which the column refuses and `OR IGNORE` skips. (An
+    /// `INSERT .. SELECT` copies the record into a temporary table first, since it reads the table it
+    /// writes.)
+    ///
+    /// The same happens if the fence is not the one of the thread's lease, or the parent is missing.
+    INSERT = "
 INSERT OR IGNORE INTO checkpoint (place, branch, step, part, kind, record, pieces)
 VALUES (
     (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND NOT EXISTS (
         SELECT 1 FROM checkpoint AS newer WHERE newer.place = place.id AND newer.branch = ?3 AND newer.step >= ?4)
-        AND ",
-    leased!("?7"),
-    " AND (?9 IS NULL OR EXISTS (
+        AND ", leased!("?7"), " AND (?9 IS NULL OR EXISTS (
         SELECT 1 FROM checkpoint AS parent
         WHERE parent.place = place.id AND parent.branch = ?9 AND parent.step = ?10 AND parent.part = 0))
-    ), ?3, ?4, 0, ?5, ?6, ?8)"
-);
-
-const INSERT_SEGMENT: &str = concat!(
-    "INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces) VALUES (",
-    place!(),
-    ", ?3, ?4, 1, 2, ?5, ?6)"
-);
-
-const NEWEST: &str = concat!(
-    "SELECT branch, step FROM checkpoint WHERE place = ",
-    place!(),
-    " ORDER BY branch DESC, step DESC LIMIT 1"
-);
-
-const ROW: &str = concat!(
-    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 AND part = 0"
-);
-
-const EXISTS: &str = concat!(
-    "SELECT 1 FROM checkpoint WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 AND part = 0"
-);
-
-const NEWEST_FULL: &str = concat!(
-    "SELECT step FROM checkpoint INDEXED BY base WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step <= ?4 AND kind <> 1 AND kind = 0 ORDER BY step DESC LIMIT 1"
-);
-
-const FULL_AND_SEGMENTS: &str = concat!(
-    "SELECT step, kind, record, pieces FROM checkpoint INDEXED BY base WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step BETWEEN ?4 AND ?5 AND kind <> 1 ORDER BY step, kind"
-);
-
-const DELTAS: &str = concat!(
-    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step > ?4 AND step <= ?5 AND part = 0 AND kind = 1 ORDER BY step"
-);
-
-const WRITES: &str = concat!(
-    "SELECT task, slot, bytes, pieces FROM pending WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 ORDER BY task, slot"
-);
-
-const LIST: &str = concat!(
-    "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step <= ?4 AND part = 0 ORDER BY step DESC LIMIT ?5"
-);
-
-const THREADS: &str = "
+    ), ?3, ?4, 0, ?5, ?6, ?8)";
+    INSERT_SEGMENT = "INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces) VALUES (",
+        place!(), ", ?3, ?4, 1, 2, ?5, ?6)";
+    NEWEST = "SELECT branch, step FROM checkpoint WHERE place = ", place!(),
+        " ORDER BY branch DESC, step DESC LIMIT 1";
+    ROW = "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ", place!(),
+        " AND branch = ?3 AND step = ?4 AND part = 0";
+    EXISTS = "SELECT 1 FROM checkpoint WHERE place = ", place!(),
+        " AND branch = ?3 AND step = ?4 AND part = 0";
+    NEWEST_FULL = "SELECT step FROM checkpoint INDEXED BY base WHERE place = ", place!(),
+        " AND branch = ?3 AND step <= ?4 AND kind <> 1 AND kind = 0 ORDER BY step DESC LIMIT 1";
+    FULL_AND_SEGMENTS = "SELECT step, kind, record, pieces FROM checkpoint INDEXED BY base WHERE place = ",
+        place!(), " AND branch = ?3 AND step BETWEEN ?4 AND ?5 AND kind <> 1 ORDER BY step, kind";
+    DELTAS = "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ", place!(),
+        " AND branch = ?3 AND step > ?4 AND step <= ?5 AND part = 0 AND kind = 1 ORDER BY step";
+    WRITES = "SELECT task, slot, bytes, pieces FROM pending WHERE place = ", place!(),
+        " AND branch = ?3 AND step = ?4 ORDER BY task, slot";
+    LIST = "SELECT step, kind, record, pieces FROM checkpoint WHERE place = ", place!(),
+        " AND branch = ?3 AND step <= ?4 AND part = 0 ORDER BY step DESC LIMIT ?5";
+    THREADS = "
 SELECT DISTINCT thread FROM place WHERE EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
 ORDER BY thread";
-
-const BEGIN_TO_READ: &str = "BEGIN";
-const BEGIN_TO_WRITE: &str = "BEGIN IMMEDIATE";
-const COMMIT: &str = "COMMIT";
-
-const ALL: &[&str] = &[
-    ADD_PLACE,
-    IS_LEASED,
-    INSERT,
-    INSERT_SEGMENT,
-    NEWEST,
-    ROW,
-    EXISTS,
-    NEWEST_FULL,
-    FULL_AND_SEGMENTS,
-    DELTAS,
-    WRITES,
-    LIST,
-    THREADS,
-    BEGIN_TO_READ,
-    BEGIN_TO_WRITE,
-    COMMIT,
-];
+    BEGIN_TO_READ = "BEGIN";
+    BEGIN_TO_WRITE = "BEGIN IMMEDIATE";
+    COMMIT = "COMMIT";
+}
 
 /// Compiles every statement, so that foreign tables are detected on opening and no commit pays for
 /// compiling.

@@ -5,39 +5,12 @@ use rusqlite::{Connection, params};
 use super::blobs::{self, Freed, Owner};
 use super::fault::Fault;
 use super::leases;
-use super::rows::{Begin, all, execute, first, is_leased, number, place, read_step, transaction};
+use super::rows::{Begin, all, execute, first, is_leased, number, place, read_step, statements, transaction};
 use crate::blob::Pieces;
 use crate::blob::Usage;
 use crate::error::{thread_exists, unknown_thread};
 use crate::lease::lease_lost;
 use crate::row::{Place, Rewrite};
-
-const DELETE_ROWS: &str = "DELETE FROM checkpoint WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
-const DELETE_WRITES: &str = "DELETE FROM pending WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
-const DELETE_PLACES: &str = "DELETE FROM place WHERE thread = ?1";
-
-const NAMESPACES: &str = "
-SELECT namespace FROM place WHERE thread = ?1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
-ORDER BY namespace";
-
-/// Jumps from one branch to the next, however large the gaps and however many rows a branch has.
-const BRANCHES: &str = concat!(
-    "WITH RECURSIVE found (branch) AS (
-    SELECT min(branch) FROM checkpoint WHERE place = ",
-    place!(),
-    " UNION ALL SELECT (SELECT min(branch) FROM checkpoint WHERE place = ",
-    place!(),
-    " AND branch > found.branch) FROM found WHERE branch IS NOT NULL
-)
-SELECT branch FROM found WHERE branch IS NOT NULL"
-);
-
-const IS_THERE: &str = "
-SELECT 1 FROM place WHERE thread = ?1 AND (EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
-    OR EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)) LIMIT 1";
-
-const COPY_PLACES: &str =
-    "INSERT OR IGNORE INTO place (thread, namespace) SELECT ?2, namespace FROM place WHERE thread = ?1";
 
 /// Joins each place of the original with its copy.
 macro_rules! copies {
@@ -47,61 +20,50 @@ macro_rules! copies {
     };
 }
 
-const COPY_ROWS: &str = concat!(
-    "INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
+statements! {
+    DELETE_ROWS = "DELETE FROM checkpoint WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
+    DELETE_WRITES = "DELETE FROM pending WHERE place IN (SELECT id FROM place WHERE thread = ?1)";
+    DELETE_PLACES = "DELETE FROM place WHERE thread = ?1";
+    NAMESPACES = "
+SELECT namespace FROM place WHERE thread = ?1 AND EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+ORDER BY namespace";
+
+    /// Jumps from one branch to the next, however large the gaps and however many rows a branch has.
+    BRANCHES = "WITH RECURSIVE found (branch) AS (
+    SELECT min(branch) FROM checkpoint WHERE place = ", place!(),
+        " UNION ALL SELECT (SELECT min(branch) FROM checkpoint WHERE place = ", place!(),
+        " AND branch > found.branch) FROM found WHERE branch IS NOT NULL
+)
+SELECT branch FROM found WHERE branch IS NOT NULL";
+    IS_THERE = "
+SELECT 1 FROM place WHERE thread = ?1 AND (EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
+    OR EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)) LIMIT 1";
+    COPY_PLACES =
+        "INSERT OR IGNORE INTO place (thread, namespace) SELECT ?2, namespace FROM place WHERE thread = ?1";
+    COPY_ROWS = "INSERT INTO checkpoint (place, branch, step, part, kind, record, pieces)
      SELECT copy.id, row.branch, row.step, row.part, row.kind, row.record, row.pieces FROM checkpoint AS row ",
-    copies!(),
-    " ORDER BY row.place, row.branch, row.step, row.part"
-);
-
-const COPY_WRITES: &str = concat!(
-    "INSERT INTO pending (place, branch, step, task, slot, bytes, pieces)
+        copies!(), " ORDER BY row.place, row.branch, row.step, row.part";
+    COPY_WRITES = "INSERT INTO pending (place, branch, step, task, slot, bytes, pieces)
      SELECT copy.id, row.branch, row.step, row.task, row.slot, row.bytes, row.pieces FROM pending AS row ",
-    copies!()
-);
+        copies!();
 
-/// The copy refers to the same values.
-const COPY_PIECES: &str = concat!(
-    "INSERT INTO piece (place, branch, step, owner, at, blob)
-     SELECT copy.id, row.branch, row.step, row.owner, row.at, row.blob FROM piece AS row ",
-    copies!()
-);
-
-const FIND_PLACE: &str = "SELECT id FROM place WHERE thread = ?1 AND namespace = ?2";
-const GONE_ROWS: &str =
-    "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
-const GONE_WRITES: &str = "DELETE FROM pending WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
-const GONE_SEGMENT: &str =
-    "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 1";
-const MAKE_FULL: &str = "UPDATE checkpoint SET kind = 0, record = ?4, pieces = ?5 WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 0";
-const EMPTY_PLACE: &str = "
+    /// The copy refers to the same values.
+    COPY_PIECES = "INSERT INTO piece (place, branch, step, owner, at, blob)
+     SELECT copy.id, row.branch, row.step, row.owner, row.at, row.blob FROM piece AS row ", copies!();
+    FIND_PLACE = "SELECT id FROM place WHERE thread = ?1 AND namespace = ?2";
+    GONE_ROWS = "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
+    GONE_WRITES = "DELETE FROM pending WHERE place = ?1 AND branch = ?2 AND step >= ?3 AND step < ?4";
+    GONE_SEGMENT = "DELETE FROM checkpoint WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 1";
+    MAKE_FULL =
+        "UPDATE checkpoint SET kind = 0, record = ?4, pieces = ?5 WHERE place = ?1 AND branch = ?2 AND step = ?3 AND part = 0";
+    EMPTY_PLACE = "
 DELETE FROM place WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE checkpoint.place = place.id)
     AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.place = place.id)";
-
-const USAGE: &str = "
+    USAGE = "
 SELECT (SELECT count(*) FROM checkpoint), (SELECT count(*) FROM pending),
     (SELECT ifnull(sum(length(record)), 0) FROM checkpoint) + (SELECT ifnull(sum(length(bytes)), 0) FROM pending),
     (SELECT count(*) FROM blob), (SELECT ifnull(sum(length(bytes)), 0) FROM blob), (SELECT count(*) FROM piece)";
-
-pub(super) const ALL: &[&str] = &[
-    DELETE_ROWS,
-    DELETE_WRITES,
-    DELETE_PLACES,
-    NAMESPACES,
-    BRANCHES,
-    IS_THERE,
-    COPY_PLACES,
-    COPY_ROWS,
-    COPY_WRITES,
-    COPY_PIECES,
-    FIND_PLACE,
-    GONE_ROWS,
-    GONE_WRITES,
-    GONE_SEGMENT,
-    MAKE_FULL,
-    EMPTY_PLACE,
-    USAGE,
-];
+}
 
 pub(super) fn delete_thread(connection: &Connection, thread: &str) -> Result<(), Fault> {
     transaction(connection, Begin::ToWrite, || {

@@ -7,12 +7,9 @@
 use rusqlite::{Connection, Row as SqlRow, params, types::Value};
 
 use super::fault::Fault;
-use super::rows::{Begin, all, first, read_step, read_write, transaction};
+use super::rows::{Begin, all, first, read_step, read_write, statements, transaction};
 use crate::id::CheckpointId;
 use crate::row::{PendingWrite, Place, Waiting, WaitingQuery};
-
-/// Whether more is pending than can be scanned in negligible time.
-const IS_CROWDED: &str = "SELECT 1 FROM pending LIMIT 1 OFFSET 10000";
 
 /// Slots of requests are odd. The last slots and those of task 0 have other uses; slot 0 of task 0 is the
 /// note of a run that stopped.
@@ -48,27 +45,20 @@ macro_rules! open {
     };
 }
 
-const FEW: &str = concat!(
-    "WITH open AS (",
-    open!("pending AS asks CROSS JOIN place", "place.thread >= ?2"),
-    ") SELECT * FROM open WHERE thread IN (SELECT DISTINCT thread FROM open ORDER BY thread LIMIT ?3)
-    ORDER BY thread, namespace, task, slot"
-);
+statements! {
+    /// Whether more is pending than can be scanned in negligible time.
+    IS_CROWDED = "SELECT 1 FROM pending LIMIT 1 OFFSET 10000";
+    FEW = "WITH open AS (", open!("pending AS asks CROSS JOIN place", "place.thread >= ?2"),
+        ") SELECT * FROM open WHERE thread IN (SELECT DISTINCT thread FROM open ORDER BY thread LIMIT ?3)
+    ORDER BY thread, namespace, task, slot";
 
-/// The last thread of a full page.
-const LAST_OF_PAGE: &str = concat!(
-    "SELECT DISTINCT place.thread FROM place WHERE place.thread >= ?2
-        AND EXISTS (SELECT 1 FROM pending AS asks WHERE asks.place = place.id AND ",
-    is_open!(),
-    ") ORDER BY place.thread LIMIT 1 OFFSET ?3"
-);
-
-const PAGE: &str = concat!(
-    open!("place CROSS JOIN pending AS asks", "place.thread BETWEEN ?2 AND ?3"),
-    " ORDER BY place.thread, place.namespace, asks.task, asks.slot"
-);
-
-pub(super) const ALL: &[&str] = &[IS_CROWDED, FEW, LAST_OF_PAGE, PAGE];
+    /// The last thread of a full page.
+    LAST_OF_PAGE = "SELECT DISTINCT place.thread FROM place WHERE place.thread >= ?2
+        AND EXISTS (SELECT 1 FROM pending AS asks WHERE asks.place = place.id AND ", is_open!(),
+        ") ORDER BY place.thread LIMIT 1 OFFSET ?3";
+    PAGE = open!("place CROSS JOIN pending AS asks", "place.thread BETWEEN ?2 AND ?3"),
+        " ORDER BY place.thread, place.namespace, asks.task, asks.slot";
+}
 
 pub(super) fn waiting(connection: &Connection, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, Fault> {
     // The least name after another one is that name with a NUL appended.

@@ -4,35 +4,26 @@ use rusqlite::{Connection, params};
 
 use super::blobs::{self, Freed, Owner};
 use super::fault::Fault;
-use super::rows::{Begin, add_place, all, as_fence, execute, is_leased, leased, number, place, transaction};
+use super::rows::{
+    Begin, add_place, all, as_fence, execute, is_leased, leased, number, place, statements, transaction,
+};
 use crate::blob::{Pieces, last_of_each_key};
 use crate::lease::lease_lost;
 use crate::row::{PendingWrite, Place, PutWrites};
 
-const CLEAR: &str = concat!(
-    "DELETE FROM pending WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 RETURNING pieces"
-);
+statements! {
+    CLEAR = "DELETE FROM pending WHERE place = ", place!(), " AND branch = ?3 AND step = ?4 RETURNING pieces";
 
-/// Also skips the row if the place is new, another writer has the lease, or the existing write has large
-/// values.
-const PUT: &str = concat!(
-    "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes, pieces) VALUES (
-    (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND ",
-    leased!("?8"),
-    "), ?3, ?4, ?5, ?6, ?7, ?9)
+    /// Also skips the row if the place is new, another writer has the lease, or the existing write has large
+    /// values.
+    PUT = "INSERT OR IGNORE INTO pending (place, branch, step, task, slot, bytes, pieces) VALUES (
+    (SELECT id FROM place WHERE thread = ?1 AND namespace = ?2 AND ", leased!("?8"),
+        "), ?3, ?4, ?5, ?6, ?7, ?9)
     ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes, pieces = excluded.pieces
-    WHERE pending.pieces = 0"
-);
-
-const EMPTY: &str = concat!(
-    "UPDATE pending SET pieces = 0 WHERE place = ",
-    place!(),
-    " AND branch = ?3 AND step = ?4 AND task = ?5 AND slot = ?6"
-);
-
-pub(super) const ALL: &[&str] = &[CLEAR, PUT, EMPTY];
+    WHERE pending.pieces = 0";
+    EMPTY = "UPDATE pending SET pieces = 0 WHERE place = ", place!(),
+        " AND branch = ?3 AND step = ?4 AND task = ?5 AND slot = ?6";
+}
 
 pub(super) fn put(connection: &Connection, put: PutWrites<'_>, pieces: &[Pieces]) -> Result<(), Fault> {
     match put.writes {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use crate::error::StoreError;
 use crate::services::from_micros;
 use crate::sqlite::fault::Fault;
-use crate::sqlite::rows::{Begin, all, execute, first, transaction};
+use crate::sqlite::rows::{Begin, all, execute, first, statements, transaction};
 use crate::store::change::Write;
 use crate::store::embedder::best_score;
 use crate::store::item::{Found, Item, unreadable};
@@ -32,84 +32,42 @@ macro_rules! item {
     };
 }
 
-const GET: &str = concat!("SELECT ", item!(), " FROM item WHERE namespace = ?2 AND key = ?3 AND ", alive!());
-
-const LOOK: &str = "SELECT version, created, expires, vectors FROM item WHERE namespace = ?1 AND key = ?2";
-
-const INSERT: &str = "
+statements! {
+    GET = "SELECT ", item!(), " FROM item WHERE namespace = ?2 AND key = ?3 AND ", alive!();
+    LOOK = "SELECT version, created, expires, vectors FROM item WHERE namespace = ?1 AND key = ?2";
+    INSERT = "
 INSERT INTO item (namespace, key, created, updated, ttl, expires, vectors, value)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    INSERT_VECTOR = "INSERT INTO vector (version, at, numbers) VALUES (?1, ?2, ?3)";
+    DELETE = "DELETE FROM item WHERE version = ?1";
+    DELETE_VECTORS = "DELETE FROM vector WHERE version = ?1";
 
-const INSERT_VECTOR: &str = "INSERT INTO vector (version, at, numbers) VALUES (?1, ?2, ?3)";
-
-const DELETE: &str = "DELETE FROM item WHERE version = ?1";
-
-const DELETE_VECTORS: &str = "DELETE FROM vector WHERE version = ?1";
-
-/// By the index of names, which SQLite would not choose for few results: the newest items of the file may
-/// all be in other namespaces.
-const PAGE: &str = concat!(
-    "SELECT ",
-    item!(),
-    " FROM item WHERE version IN (
+    /// By the index of names, which SQLite would not choose for few results: the newest items of the file may
+    /// all be in other namespaces.
+    PAGE = "SELECT ", item!(), " FROM item WHERE version IN (
         SELECT version FROM item INDEXED BY sqlite_autoindex_item_1
-        WHERE namespace >= ?2 AND namespace < ?3 AND version < ?4 AND ",
-    alive!(),
-    " ORDER BY version DESC LIMIT ?5 OFFSET ?6)
-    ORDER BY version DESC"
-);
+        WHERE namespace >= ?2 AND namespace < ?3 AND version < ?4 AND ", alive!(),
+        " ORDER BY version DESC LIMIT ?5 OFFSET ?6)
+    ORDER BY version DESC";
 
-/// Everything in the file, the newest first.
-const PAGE_OF_ALL: &str = concat!(
-    "SELECT ",
-    item!(),
-    " FROM item WHERE version < ?4 AND ",
-    alive!(),
-    " AND ?2 = ?2 AND ?3 = ?3 ORDER BY version DESC LIMIT ?5 OFFSET ?6"
-);
+    /// Everything in the file, the newest first.
+    PAGE_OF_ALL = "SELECT ", item!(), " FROM item WHERE version < ?4 AND ", alive!(),
+        " AND ?2 = ?2 AND ?3 = ?3 ORDER BY version DESC LIMIT ?5 OFFSET ?6";
 
-/// The items in a namespace, the newest first. Only their versions: sorting would copy their values.
-const SCAN: &str = "
+    /// The items in a namespace, the newest first. Only their versions: sorting would copy their values.
+    SCAN = "
 SELECT version FROM item INDEXED BY sqlite_autoindex_item_1
 WHERE namespace >= ?1 AND namespace < ?2 AND version < ?3 ORDER BY version DESC";
-
-const SCAN_ALL: &str = "
+    SCAN_ALL = "
 SELECT version FROM item WHERE version < ?3 AND ?1 = ?1 AND ?2 = ?2 ORDER BY version DESC";
-
-const ITEM: &str = concat!("SELECT ", item!(), " FROM item WHERE version = ?2 AND ", alive!());
-
-const VECTORS: &str = "SELECT numbers FROM vector WHERE version = ?1 ORDER BY at";
-
-const NEXT_NAMESPACES: &str = concat!(
-    "SELECT DISTINCT namespace FROM item WHERE namespace >= ?2 AND namespace < ?3 AND ",
-    alive!(),
-    " ORDER BY namespace"
-);
-
-const TTL: &str = concat!("SELECT ttl FROM item WHERE version = ?2 AND ttl IS NOT NULL AND ", alive!());
-
-const PROLONG: &str = "UPDATE item SET expires = ?2 WHERE version = ?1";
-
-const ENDED: &str = "SELECT version, vectors FROM item WHERE expires IS NOT NULL AND expires <= ?1 LIMIT 256";
-
-const ALL: &[&str] = &[
-    GET,
-    LOOK,
-    INSERT,
-    INSERT_VECTOR,
-    DELETE,
-    DELETE_VECTORS,
-    PAGE,
-    PAGE_OF_ALL,
-    SCAN,
-    SCAN_ALL,
-    ITEM,
-    VECTORS,
-    NEXT_NAMESPACES,
-    TTL,
-    PROLONG,
-    ENDED,
-];
+    ITEM = "SELECT ", item!(), " FROM item WHERE version = ?2 AND ", alive!();
+    VECTORS = "SELECT numbers FROM vector WHERE version = ?1 ORDER BY at";
+    NEXT_NAMESPACES = "SELECT DISTINCT namespace FROM item WHERE namespace >= ?2 AND namespace < ?3 AND ",
+        alive!(), " ORDER BY namespace";
+    TTL = "SELECT ttl FROM item WHERE version = ?2 AND ttl IS NOT NULL AND ", alive!();
+    PROLONG = "UPDATE item SET expires = ?2 WHERE version = ?1";
+    ENDED = "SELECT version, vectors FROM item WHERE expires IS NOT NULL AND expires <= ?1 LIMIT 256";
+}
 
 pub(super) fn prepare(connection: &Connection) -> Result<(), Fault> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
