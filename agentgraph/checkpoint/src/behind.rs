@@ -324,18 +324,7 @@ impl Checkpointer for Behind {
         self.inner.delete_thread(thread).await
     }
 
-    fn leases(&self) -> Option<&dyn Leases> {
-        self.inner.leases().map(|_| self as &dyn Leases)
-    }
-
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        self.inner.catalog().map(|_| self as &dyn Catalog)
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.inner.upkeep().map(|_| self as &dyn Upkeep)
-    }
-
+    delegate!(self over &*self.inner; leases, catalog, upkeep);
     delegate!(self => &*self.inner; threads, outlives_its_process, keeps_secrets);
 }
 

@@ -45,11 +45,18 @@ use crate::checkpointer::Checkpointer;
 /// ```
 ///
 /// A wrapper that changes a method of an extension returns itself as that extension, but only over a store
-/// that has it: `self.inner.leases().map(|_| self as &dyn Leases)`.
+/// that has it: `delegate!(self over &self.inner; leases)`. A store with extensions of its own returns itself:
+/// `delegate!(self has: leases, catalog, upkeep)`.
 #[macro_export]
 macro_rules! delegate {
     ($me:ident => $inner:expr; $($method:ident),+ $(,)?) => {
         $($crate::delegate!(@$method [$me => $inner]);)+
+    };
+    ($me:ident has: $($extension:ident),+ $(,)?) => {
+        $($crate::delegate!(@$extension [$me has]);)+
+    };
+    ($me:ident over $inner:expr; $($extension:ident),+ $(,)?) => {
+        $($crate::delegate!(@$extension [$me over $inner]);)+
     };
     // For a store that fails every call.
     ($me:ident fails: $error:expr; $($method:ident),+ $(,)?) => {
@@ -115,6 +122,17 @@ macro_rules! delegate {
             $($life: 'async_trait,)*
             Self: 'async_trait,
         $body
+    };
+    (@now [$me:ident has] $name:ident() -> $answer:ty, $inner:ident => $call:expr) => {
+        fn $name(&$me) -> $answer {
+            Some($me)
+        }
+    };
+    (@now [$me:ident over $to:expr] $name:ident() -> $answer:ty, $inner:ident => $call:expr) => {
+        fn $name(&$me) -> $answer {
+            let $inner = $to;
+            $call.map(|_| $me as _)
+        }
     };
     (@now [$me:ident => $to:expr] $name:ident($($arg:ident: $type:ty),*) -> $answer:ty, $inner:ident => $call:expr) => {
         fn $name(&$me, $($arg: $type),*) -> $answer {

@@ -304,14 +304,7 @@ impl<C: Checkpointer> Checkpointer for EncryptedSaver<C> {
         true
     }
 
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        self.inner.catalog().map(|_| self as &dyn Catalog)
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.inner.upkeep().map(|_| self as &dyn Upkeep)
-    }
-
+    delegate!(self over &self.inner; catalog, upkeep);
     delegate!(self => &self.inner; threads, delete_thread, outlives_its_process, leases);
 }
 

@@ -48,10 +48,7 @@ impl Checkpointer for Leased {
         self.inner.put_writes(PutWrites { fence: self.fence, ..put })
     }
 
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        self.inner.upkeep().map(|_| self as &dyn Upkeep)
-    }
-
+    delegate!(self over &*self.inner; upkeep);
     delegate!(self => &*self.inner; get, row, list, threads, delete_thread);
     delegate!(self => &*self.inner; outlives_its_process, keeps_secrets, leases, catalog);
 }

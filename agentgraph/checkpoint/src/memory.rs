@@ -19,6 +19,7 @@ use super::blob::{self, Pieces, PutPieces, SHARE_FROM, of_rewrite};
 use crate::blob::Usage;
 use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
+use crate::delegate;
 use crate::error::StoreError;
 use crate::error::{stale, thread_exists, unknown_thread};
 use crate::id::CheckpointId;
@@ -294,17 +295,7 @@ impl Checkpointer for MemorySaver {
         false
     }
 
-    fn leases(&self) -> Option<&dyn Leases> {
-        Some(self)
-    }
-
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        Some(self)
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        Some(self)
-    }
+    delegate!(self has: leases, catalog, upkeep);
 }
 
 #[async_trait]

@@ -42,6 +42,7 @@ use super::owned::{OwnedPlace, OwnedPut};
 use crate::blob::Usage;
 use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
+use crate::delegate;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
 use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
@@ -191,7 +192,16 @@ macro_rules! called {
     }};
 }
 
-pub(crate) use {answered, called};
+/// [`called`], with a failure explained to the user of a thread; the thread is empty where there is none.
+macro_rules! explained {
+    ($calls:expr, $thread:expr, $connection:ident => $work:expr) => {
+        $crate::postgres::called!($calls, $connection => $work)
+            .await
+            .map_err(|fault| $crate::postgres::fault::explain(fault, $thread))
+    };
+}
+
+pub(crate) use {answered, called, explained};
 
 impl PostgresSaver {
     /// Connects to the database of a URL (`postgres://user:password@host:port/database`) or a list of
@@ -240,25 +250,22 @@ impl PostgresSaver {
 impl Checkpointer for PostgresSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
         let owned = OwnedPlace::of(place);
-        let found = called!(self.calls, connection => tail::tail(connection, owned.borrowed(), at).await);
-        found.await.map_err(|fault| explain(fault, place.thread))
+        explained!(self.calls, place.thread, connection => tail::tail(connection, owned.borrowed(), at).await)
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
         let owned = OwnedPlace::of(place);
-        let done = called!(self.calls, connection => rows::row(connection, owned.borrowed(), id).await);
-        done.await.map_err(|fault| explain(fault, place.thread))
+        explained!(self.calls, place.thread, connection => rows::row(connection, owned.borrowed(), id).await)
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
         let thread = put.place.thread.to_owned();
         let owned = OwnedPut::of(&put);
         let pieces = PutPieces::of(&put, self.share_from);
-        let done = called!(self.calls, connection => {
+        explained!(self.calls, put.place.thread, connection => {
             let put = owned.borrowed(&thread);
             rows::put(connection, &put, &pieces).await
-        });
-        done.await.map_err(|fault| explain(fault, put.place.thread))
+        })
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
@@ -266,30 +273,24 @@ impl Checkpointer for PostgresSaver {
         let writes = put.writes.to_vec();
         let pieces = of_writes(put.writes, self.share_from);
         let PutWrites { at, fence, .. } = put;
-        let done = called!(self.calls, connection => {
+        explained!(self.calls, put.place.thread, connection => {
             let put = PutWrites { place: owned.borrowed(), at, fence, writes: &writes };
             rows::put_writes(connection, &put, &pieces).await
-        });
-        done.await.map_err(|fault| explain(fault, put.place.thread))
+        })
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
         let owned = OwnedPlace::of(place);
-        let done = called!(self.calls, connection => rows::list(connection, owned.borrowed(), query).await);
-        done.await.map_err(|fault| explain(fault, place.thread))
+        explained!(self.calls, place.thread, connection => rows::list(connection, owned.borrowed(), query).await)
     }
 
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        let done = called!(self.calls, connection => upkeep::threads(connection).await);
-        done.await.map_err(|fault| explain(fault, ""))
+        explained!(self.calls, "", connection => upkeep::threads(connection).await)
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
         let owned = thread.to_owned();
-        let done = called!(self.calls, connection => {
-            upkeep::delete_thread(connection, &owned).await
-        });
-        done.await.map_err(|fault| explain(fault, thread))
+        explained!(self.calls, thread, connection => upkeep::delete_thread(connection, &owned).await)
     }
 
     fn outlives_its_process(&self) -> bool {
@@ -300,17 +301,7 @@ impl Checkpointer for PostgresSaver {
         false
     }
 
-    fn leases(&self) -> Option<&dyn Leases> {
-        Some(self)
-    }
-
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        Some(self)
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        Some(self)
-    }
+    delegate!(self has: leases, catalog, upkeep);
 }
 
 #[async_trait]
@@ -332,16 +323,13 @@ impl Leases for PostgresSaver {
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
         let owned = thread.to_owned();
-        let done = called!(self.calls, connection => leases::renew(connection, &owned, fence, until).await);
-        done.await.map_err(|fault| explain(fault, thread))
+        explained!(self.calls, thread, connection => leases::renew(connection, &owned, fence, until).await)
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
         let owned = thread.to_owned();
         let channel = self.listener.channel().to_owned();
-        let done =
-            called!(self.calls, connection => leases::release(connection, &channel, &owned, fence).await);
-        done.await.map_err(|fault| explain(fault, thread))
+        explained!(self.calls, thread, connection => leases::release(connection, &channel, &owned, fence).await)
     }
 
     /// In a spawned task, if there is a runtime.
@@ -363,11 +351,10 @@ impl Leases for PostgresSaver {
 
     async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
         let taker = self.taker(thread);
-        let done = called!(self.calls, connection => {
-                let absent = (&*taker.absent, taker.grace);
-                leases::ask_to_stop(connection, taker.listener.owner(), absent, &taker.thread, now).await
-        });
-        let asked = done.await.map_err(|fault| explain(fault, thread))?;
+        let asked = explained!(self.calls, thread, connection => {
+            let absent = (&*taker.absent, taker.grace);
+            leases::ask_to_stop(connection, taker.listener.owner(), absent, &taker.thread, now).await
+        })?;
         if let Some(fence) = asked {
             self.stops.tell(thread, fence);
         }
@@ -379,13 +366,12 @@ impl Leases for PostgresSaver {
         let HeldQuery { now, thread, asked_to_stop, after, limit } = query;
         let after = after.map(str::to_owned);
         let is_one = thread.is_some();
-        let done = called!(self.calls, connection => {
+        explained!(self.calls, query.thread.unwrap_or_default(), connection => {
             let thread = is_one.then_some(&*taker.thread);
             let query = HeldQuery { now, thread, asked_to_stop, after: after.as_deref(), limit };
             let absent = (&*taker.absent, taker.grace);
             leases::held(connection, taker.listener.owner(), absent, query).await
-        });
-        done.await.map_err(|fault| explain(fault, query.thread.unwrap_or_default()))
+        })
     }
 
     fn hear_stops(&self, listener: Weak<dyn HearsStops>) {
@@ -398,28 +384,24 @@ impl Catalog for PostgresSaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
         let after = query.after.map(str::to_owned);
         let limit = query.limit;
-        let done = called!(self.calls, connection => {
+        explained!(self.calls, "", connection => {
             let query = WaitingQuery { after: after.as_deref(), limit };
             waiting::waiting(connection, query).await
-        });
-        done.await.map_err(|fault| explain(fault, ""))
+        })
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
         let owned = thread.to_owned();
-        let done = called!(self.calls, connection => upkeep::namespaces(connection, &owned).await);
-        done.await.map_err(|fault| explain(fault, thread))
+        explained!(self.calls, thread, connection => upkeep::namespaces(connection, &owned).await)
     }
 
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
         let owned = OwnedPlace::of(place);
-        let done = called!(self.calls, connection => upkeep::branches(connection, owned.borrowed()).await);
-        done.await.map_err(|fault| explain(fault, place.thread))
+        explained!(self.calls, place.thread, connection => upkeep::branches(connection, owned.borrowed()).await)
     }
 
     async fn usage(&self) -> Result<Usage, StoreError> {
-        let done = called!(self.calls, connection => upkeep::usage(connection).await);
-        done.await.map_err(|fault| explain(fault, ""))
+        explained!(self.calls, "", connection => upkeep::usage(connection).await)
     }
 }
 
@@ -428,10 +410,7 @@ impl Upkeep for PostgresSaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
         let source = from.to_owned();
         let target = to.to_owned();
-        let done = called!(self.calls, connection => {
-            upkeep::copy_thread(connection, &source, &target).await
-        });
-        done.await.map_err(|fault| explain(fault, from))
+        explained!(self.calls, from, connection => upkeep::copy_thread(connection, &source, &target).await)
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
@@ -441,12 +420,11 @@ impl Upkeep for PostgresSaver {
         let fulls = rewrite.fulls.to_vec();
         let unfold = rewrite.unfold.to_vec();
         let gone = rewrite.gone.to_vec();
-        let done = called!(self.calls, connection => {
+        explained!(self.calls, rewrite.place.thread, connection => {
             let place = owned.borrowed();
             let rewrite = Rewrite { place, fence, fulls: &fulls, unfold: &unfold, gone: &gone };
             upkeep::rewrite(connection, &rewrite, &pieces).await
-        });
-        done.await.map_err(|fault| explain(fault, rewrite.place.thread))
+        })
     }
 
     /// The server's autovacuum frees the space.

@@ -37,18 +37,7 @@ impl Checkpointer for Refused {
         false
     }
 
-    fn leases(&self) -> Option<&dyn Leases> {
-        Some(self)
-    }
-
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        Some(self)
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        Some(self)
-    }
-
+    delegate!(self has: leases, catalog, upkeep);
     delegate!(self fails: self.error(); get, row, put, put_writes, list, threads, delete_thread);
 }
 

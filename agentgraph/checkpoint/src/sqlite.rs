@@ -43,6 +43,7 @@ use super::blob::{PutPieces, of_rewrite, of_writes};
 use crate::blob::Usage;
 use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
+use crate::delegate;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
 use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
@@ -197,6 +198,15 @@ impl SqliteSaver {
         }
     }
 
+    /// [`attempt`](Self::attempt), with the thread in the error.
+    async fn attempt_on<T>(
+        &self,
+        thread: &str,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        self.attempt(work).await.map_err(|error| error.on_thread(thread))
+    }
+
     async fn once<T>(&self, work: impl Fn(&Connection) -> Result<T, Fault>) -> Result<T, Fault> {
         self.connection.with(work).await
     }
@@ -213,8 +223,8 @@ impl SqliteSaver {
     }
 
     /// Refuses to store into a deleted file, where the data would be lost.
-    fn check_files(&self) -> Result<(), StoreError> {
-        self.anchor.check(&self.home)
+    fn check_files(&self, thread: &str) -> Result<(), StoreError> {
+        self.anchor.check(&self.home).map_err(|error| error.on_thread(thread))
     }
 
     fn put_now(&self, put: &Put<'_>, pieces: &PutPieces) -> Option<Result<(), Fault>> {
@@ -231,8 +241,8 @@ impl SqliteSaver {
         if !self.queue.is_alone(put.place.thread) {
             return None;
         }
-        if let Err(error) = self.check_files() {
-            return Some(Err(error.on_thread(put.place.thread)));
+        if let Err(error) = self.check_files(put.place.thread) {
+            return Some(Err(error));
         }
         let outcome = self.put_now(put, pieces)?;
         Some(outcome.map_err(|fault| self.home.explain(fault).on_thread(put.place.thread)))
@@ -296,13 +306,11 @@ async fn let_others_store() {
 #[async_trait]
 impl Checkpointer for SqliteSaver {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        let found = self.attempt(|connection| rows::tail(connection, place, at)).await;
-        found.map_err(|error| error.on_thread(place.thread))
+        self.attempt_on(place.thread, |connection| rows::tail(connection, place, at)).await
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        let found = self.attempt(|connection| rows::row(connection, place, id)).await;
-        found.map_err(|error| error.on_thread(place.thread))
+        self.attempt_on(place.thread, |connection| rows::row(connection, place, id)).await
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
@@ -310,7 +318,7 @@ impl Checkpointer for SqliteSaver {
         if let Some(outcome) = self.try_put_pieces(&put, &pieces) {
             return outcome;
         }
-        self.check_files().map_err(|error| error.on_thread(put.place.thread))?;
+        self.check_files(put.place.thread)?;
         self.settle(self.queue.push(&put, pieces)).await.map(drop)
     }
 
@@ -324,15 +332,13 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        self.check_files().map_err(|error| error.on_thread(put.place.thread))?;
+        self.check_files(put.place.thread)?;
         let pieces = of_writes(put.writes, self.share_from);
-        let stored = self.attempt(|connection| writes::put(connection, put, &pieces)).await;
-        stored.map_err(|error| error.on_thread(put.place.thread))
+        self.attempt_on(put.place.thread, |connection| writes::put(connection, put, &pieces)).await
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        let found = self.attempt(|connection| rows::list(connection, place, query)).await;
-        found.map_err(|error| error.on_thread(place.thread))
+        self.attempt_on(place.thread, |connection| rows::list(connection, place, query)).await
     }
 
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
@@ -340,13 +346,13 @@ impl Checkpointer for SqliteSaver {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.check_files().map_err(|error| error.on_thread(thread))?;
-        let deleted = self.attempt(|connection| upkeep::delete_thread(connection, thread)).await;
+        self.check_files(thread)?;
+        let deleted = self.attempt_on(thread, |connection| upkeep::delete_thread(connection, thread)).await;
         self.released.notify_waiters();
         if deleted.is_ok() {
             self.empty_log().await;
         }
-        deleted.map_err(|error| error.on_thread(thread))
+        deleted
     }
 
     fn outlives_its_process(&self) -> bool {
@@ -357,23 +363,13 @@ impl Checkpointer for SqliteSaver {
         false
     }
 
-    fn leases(&self) -> Option<&dyn Leases> {
-        Some(self)
-    }
-
-    fn catalog(&self) -> Option<&dyn Catalog> {
-        Some(self)
-    }
-
-    fn upkeep(&self) -> Option<&dyn Upkeep> {
-        Some(self)
-    }
+    delegate!(self has: leases, catalog, upkeep);
 }
 
 #[async_trait]
 impl Leases for SqliteSaver {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
-        self.check_files().map_err(|error| error.on_thread(thread))?;
+        self.check_files(thread)?;
         match self.settle(self.queue.push_take(thread, terms)).await? {
             Some(claim) => Ok(claim),
             None => Err(self.home.lost().on_thread(thread)),
@@ -381,8 +377,7 @@ impl Leases for SqliteSaver {
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
-        let renewed = self.attempt(|connection| leases::renew(connection, thread, fence, until)).await;
-        renewed.map_err(|error| error.on_thread(thread))
+        self.attempt_on(thread, |connection| leases::renew(connection, thread, fence, until)).await
     }
 
     async fn release(&self, thread: &str, fence: u64) -> Result<(), StoreError> {
@@ -411,9 +406,9 @@ impl Leases for SqliteSaver {
     }
 
     async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
-        self.check_files().map_err(|error| error.on_thread(thread))?;
+        self.check_files(thread)?;
         let ask = |connection: &_| leases::ask_to_stop(connection, &self.owner, thread, now);
-        let asked = self.attempt(ask).await.map_err(|error| error.on_thread(thread))?;
+        let asked = self.attempt_on(thread, ask).await?;
         if let Some(fence) = asked {
             self.stops.tell(thread, fence);
         }
@@ -436,13 +431,11 @@ impl Catalog for SqliteSaver {
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        let found = self.attempt(|connection| upkeep::namespaces(connection, thread)).await;
-        found.map_err(|error| error.on_thread(thread))
+        self.attempt_on(thread, |connection| upkeep::namespaces(connection, thread)).await
     }
 
     async fn branches(&self, place: Place<'_>) -> Result<Vec<u32>, StoreError> {
-        let found = self.attempt(|connection| upkeep::branches(connection, place)).await;
-        found.map_err(|error| error.on_thread(place.thread))
+        self.attempt_on(place.thread, |connection| upkeep::branches(connection, place)).await
     }
 
     async fn usage(&self) -> Result<Usage, StoreError> {
@@ -453,16 +446,15 @@ impl Catalog for SqliteSaver {
 #[async_trait]
 impl Upkeep for SqliteSaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        self.check_files().map_err(|error| error.on_thread(from))?;
-        let copied = self.attempt(|connection| upkeep::copy_thread(connection, from, to)).await;
-        copied.map_err(|error| error.on_thread(from))
+        self.check_files(from)?;
+        self.attempt_on(from, |connection| upkeep::copy_thread(connection, from, to)).await
     }
 
     async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), StoreError> {
-        self.check_files().map_err(|error| error.on_thread(rewrite.place.thread))?;
+        self.check_files(rewrite.place.thread)?;
         let pieces = of_rewrite(&rewrite, self.share_from);
-        let rewritten = self.attempt(|connection| upkeep::rewrite(connection, &rewrite, &pieces)).await;
-        rewritten.map_err(|error| error.on_thread(rewrite.place.thread))
+        self.attempt_on(rewrite.place.thread, |connection| upkeep::rewrite(connection, &rewrite, &pieces))
+            .await
     }
 
     /// A file from a release before leases shrinks by a complete rewrite, which needs the same space again

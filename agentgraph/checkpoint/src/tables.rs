@@ -11,10 +11,9 @@ use tokio_postgres::AsyncMessage;
 
 use crate::error::StoreError;
 use crate::postgres::dial::{Dial, Messages};
-use crate::postgres::fault::explain;
 use crate::postgres::schema::migrate;
 use crate::postgres::statements::Style;
-use crate::postgres::{Calls, PostgresSaver, called};
+use crate::postgres::{Calls, PostgresSaver, explained};
 use crate::store::PostgresStore;
 
 pub use crate::postgres::fault::Fault;
@@ -47,8 +46,7 @@ impl Tables {
         let style = Style::new(&schema, saver.calls().style.is_pooled());
         let calls = Calls { style, ..saver.calls().clone() };
         let name = schema.clone();
-        let done = called!(calls, connection => migrate(connection, &name, migrations).await);
-        done.await.map_err(|fault| explain(fault, ""))?;
+        explained!(calls, "", connection => migrate(connection, &name, migrations).await)?;
         Ok(Tables { calls, session: saver.session().cloned(), schema })
     }
 
@@ -58,8 +56,7 @@ impl Tables {
         T: Send + 'static,
         W: for<'c> FnMut(&'c mut Connection) -> BoxFuture<'c, Result<T, Fault>> + Send + 'static,
     {
-        let done = called!(self.calls, connection => work(connection).await);
-        done.await.map_err(|fault| explain(fault, ""))
+        explained!(self.calls, "", connection => work(connection).await)
     }
 
     /// The schema, which is also the channel of notifications.

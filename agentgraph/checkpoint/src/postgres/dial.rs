@@ -21,7 +21,26 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error, Socket};
 use super::pooler;
 
 type Sent<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Connecting = Sent<Result<(Client, Messages), Error>>;
+
+/// Connects to an address with TLS or without. The type of the TLS connector is known here only.
+pub(crate) type Connector = Arc<dyn Fn(Config) -> Sent<Result<(Client, Messages), Error>> + Send + Sync>;
+
+pub(crate) fn connector<T>(tls: T) -> Connector
+where
+    T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+    T::TlsConnect: Send,
+    T::Stream: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    Arc::new(move |config| {
+        let tls = tls.clone();
+        Box::pin(async move {
+            let (client, mut connection) = config.connect(tls).await?;
+            let messages: Messages = Box::pin(poll_fn(move |context| connection.poll_message(context)));
+            Ok((client, messages))
+        })
+    })
+}
 
 /// The messages that the server sends unasked. The connection stays open while the stream is polled.
 pub(crate) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
@@ -29,7 +48,8 @@ pub(crate) type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>
 /// An address, and the sign of life that connections to it give.
 #[derive(Clone)]
 pub(crate) struct Dial {
-    connect: Arc<dyn Fn() -> Connecting + Send + Sync>,
+    config: Config,
+    connector: Connector,
     timeout: Duration,
     /// The number of the saver; `None` for a store of items, which has no leases.
     owner: Option<i64>,
@@ -38,24 +58,13 @@ pub(crate) struct Dial {
 }
 
 impl Dial {
-    pub(super) fn new<T>(config: Config, tls: T, timeout: Duration, owner: Option<i64>) -> Self
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send,
-        T::Stream: Send,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let connect = move || {
-            let config = config.clone();
-            let tls = tls.clone();
-            let connected = async move {
-                let (client, mut connection) = config.connect(tls).await?;
-                let messages: Messages = Box::pin(poll_fn(move |context| connection.poll_message(context)));
-                Ok((client, messages))
-            };
-            Box::pin(connected) as Connecting
-        };
-        Dial { connect: Arc::new(connect), timeout, owner, is_pooled: Arc::default() }
+    pub(super) fn new(config: Config, connector: &Connector, timeout: Duration, owner: Option<i64>) -> Self {
+        let is_pooled = Arc::default();
+        Dial { config, connector: Arc::clone(connector), timeout, owner, is_pooled }
+    }
+
+    async fn open(&self) -> Result<(Client, Messages), Error> {
+        (self.connector)(self.config.clone()).await
     }
 
     /// A dial that does not find out whether its address is that of a pooler.
@@ -76,7 +85,7 @@ impl Dial {
     /// Whether the address keeps sessions: the server itself does, and a pooler may.
     pub(super) async fn keeps_sessions(&self) -> Result<bool, Error> {
         let open = async || {
-            let (client, mut messages) = (self.connect)().await?;
+            let (client, mut messages) = self.open().await?;
             let hears = tokio::spawn(async move { while let Some(Ok(_)) = messages.next().await {} });
             Ok::<_, Error>((client, Closes(Some(hears.abort_handle()))))
         };
@@ -94,7 +103,7 @@ impl Dial {
     where
         H: Future<Output = ()> + Send + 'static,
     {
-        let (client, messages) = (self.connect)().await?;
+        let (client, messages) = self.open().await?;
         let hears = tokio::spawn(hear(messages));
         let mut closes = Closes(Some(hears.abort_handle()));
         let is_pooled = match self.is_pooled.get() {

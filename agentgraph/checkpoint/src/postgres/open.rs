@@ -6,7 +6,7 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, NoTls, Socket};
 
-use super::dial::Dial;
+use super::dial::{Connector, Dial, connector};
 use super::fault::{Fault, explain};
 use super::leases::{self, GRACE};
 use super::listen::Listener;
@@ -194,34 +194,18 @@ impl PostgresSaverBuilder {
         T::Stream: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        self.open(tls).await.map_err(|fault| explain(fault, ""))
-    }
-
-    async fn open<T>(self, tls: T) -> Result<PostgresSaver, Fault>
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send + Sync,
-        T::Stream: Send + Sync,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
         let answer_timeout = self.server.answer_timeout;
-        let opened = tokio::time::timeout(answer_timeout, self.open_in_time(tls)).await;
-        opened.unwrap_or(Err(Fault::Silent(answer_timeout)))
+        let opened = tokio::time::timeout(answer_timeout, self.open(connector(tls))).await;
+        opened.unwrap_or(Err(Fault::Silent(answer_timeout))).map_err(|fault| explain(fault, ""))
     }
 
-    async fn open_in_time<T>(self, tls: T) -> Result<PostgresSaver, Fault>
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send + Sync,
-        T::Stream: Send + Sync,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
+    async fn open(self, connector: Connector) -> Result<PostgresSaver, Fault> {
         let PostgresSaverBuilder { server, session_url, grace, share_from } = self;
         let number = leases::new_owner();
-        let (calls, dial, mut connection) = server.open(tls.clone(), Some(number)).await?;
+        let (calls, dial, mut connection) = server.open(&connector, Some(number)).await?;
         schema::migrate(&mut connection, &server.schema, schema::MIGRATIONS).await?;
         let session = match session_url {
-            Some(url) => Some(server.dial(&url, tls, Some(number))?.assume(false)),
+            Some(url) => Some(server.dial(&url, &connector, Some(number))?.assume(false)),
             None => Some(dial).filter(|dial| !dial.is_pooled()),
         };
         let owner = if session.is_some() { number } else { -number };
@@ -242,20 +226,18 @@ impl PostgresSaverBuilder {
 
 impl ServerOptions {
     /// The pool, the way to open more connections, and the first one.
-    pub(crate) async fn open<T>(&self, tls: T, owner: Option<i64>) -> Result<(Calls, Dial, Connection), Fault>
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send + Sync,
-        T::Stream: Send + Sync,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
+    pub(crate) async fn open(
+        &self,
+        connector: &Connector,
+        owner: Option<i64>,
+    ) -> Result<(Calls, Dial, Connection), Fault> {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         if self.schema.is_empty() || self.schema.len() > 48 || !self.schema.chars().all(plain) {
             let problem =
                 format!("`{}` is not a valid schema name: use 1 to 48 letters, digits and `_`", self.schema);
             return Err(StoreError::new(StoreCode::Store, problem).into());
         }
-        let mut dial = self.dial(&self.url, tls, owner)?;
+        let mut dial = self.dial(&self.url, connector, owner)?;
         if let Some(is_pooled) = self.is_pooled {
             dial = dial.assume(is_pooled);
         }
@@ -274,17 +256,11 @@ impl ServerOptions {
         Ok((calls, dial, Connection::new(first, style)))
     }
 
-    fn dial<T>(&self, url: &str, tls: T, owner: Option<i64>) -> Result<Dial, StoreError>
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send + Sync,
-        T::Stream: Send + Sync,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
+    fn dial(&self, url: &str, connector: &Connector, owner: Option<i64>) -> Result<Dial, StoreError> {
         let config = self.config(url)?;
         let timeout = config.get_connect_timeout().copied().unwrap_or(self.connect_timeout);
         let timeout = timeout * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(1);
-        Ok(Dial::new(config, tls, timeout.min(self.answer_timeout), owner))
+        Ok(Dial::new(config, connector, timeout.min(self.answer_timeout), owner))
     }
 
     /// The settings of the URL, with defaults for those it leaves out.

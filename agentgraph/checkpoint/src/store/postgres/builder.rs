@@ -9,6 +9,7 @@ use super::PostgresStore;
 use super::schema::MIGRATIONS;
 use super::vectors::Vectors;
 use crate::error::StoreError;
+use crate::postgres::dial::{Connector, connector};
 use crate::postgres::fault::{Fault, explain_for_items};
 use crate::postgres::open::ServerOptions;
 use crate::postgres::schema::migrate;
@@ -133,27 +134,19 @@ impl PostgresStoreBuilder {
         T::Stream: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        self.open(tls).await.map_err(explain_for_items)
+        let answer_timeout = self.server.answer_timeout;
+        let opened = tokio::time::timeout(answer_timeout, self.open(connector(tls))).await;
+        opened.unwrap_or(Err(Fault::Silent(answer_timeout))).map_err(explain_for_items)
     }
 
-    async fn open<T>(self, tls: T) -> Result<PostgresStore, Fault>
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send + Sync,
-        T::Stream: Send + Sync,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let answer_timeout = self.server.answer_timeout;
-        let opened = tokio::time::timeout(answer_timeout, async {
-            let (calls, _, mut connection) = self.server.open(tls, None).await?;
-            migrate(&mut connection, &self.server.schema, MIGRATIONS).await?;
-            let needs_vectors = self.requires_pgvector || self.options.index.is_some();
-            let vectors = match needs_vectors {
-                true => Vectors::find(&connection, self.requires_pgvector).await?,
-                false => Vectors::InProcess,
-            };
-            Ok(PostgresStore { options: self.options, calls, vectors })
-        });
-        opened.await.unwrap_or(Err(Fault::Silent(answer_timeout)))
+    async fn open(self, connector: Connector) -> Result<PostgresStore, Fault> {
+        let (calls, _, mut connection) = self.server.open(&connector, None).await?;
+        migrate(&mut connection, &self.server.schema, MIGRATIONS).await?;
+        let needs_vectors = self.requires_pgvector || self.options.index.is_some();
+        let vectors = match needs_vectors {
+            true => Vectors::find(&connection, self.requires_pgvector).await?,
+            false => Vectors::InProcess,
+        };
+        Ok(PostgresStore { options: self.options, calls, vectors })
     }
 }
