@@ -29,7 +29,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 pub type Result<T, E = BoxError> = std::result::Result<T, E>;
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal $end:ident,)*) => {
         /// The kind of failure of an [`Error`]. The text of a code never changes; every code has a page in
         /// `docs/errors/`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,244 +52,158 @@ macro_rules! codes {
                     $(Code::$variant => $text,)*
                 }
             }
+
+            pub(crate) fn of(text: &str) -> Option<Code> {
+                Code::ALL.iter().copied().find(|code| code.as_str() == text)
+            }
+
+            /// Whether a failure with this code ends the run even if it happens inside a subgraph: no retry
+            /// and no handler of the nodes around it gets it.
+            ///
+            /// True for a failing store or lease, for stored bytes that cannot be used, and for a wrong call.
+            /// False for a failure of a node or its graph, which a policy of the surrounding node may handle.
+            pub(crate) const fn ends_the_run(self) -> bool {
+                [$(codes!(@$end),)*][self as usize]
+            }
         }
     };
+    (@ends_the_run) => { true };
+    (@may_be_handled) => { false };
 }
 
 codes! {
     /// A value could not be turned into bytes for a checkpoint.
-    Encode = "E_ENCODE",
+    Encode = "E_ENCODE" may_be_handled,
     /// A value of a run that is driven from outside has another order each time it is encoded.
-    UnorderedValue = "E_UNORDERED_VALUE",
+    UnorderedValue = "E_UNORDERED_VALUE" may_be_handled,
     /// Stored bytes break the format.
-    CorruptCheckpoint = "E_CORRUPT_CHECKPOINT",
+    CorruptCheckpoint = "E_CORRUPT_CHECKPOINT" ends_the_run,
     /// Stored bytes were written by a newer format than this release reads.
-    UnknownFormat = "E_UNKNOWN_FORMAT",
+    UnknownFormat = "E_UNKNOWN_FORMAT" ends_the_run,
     /// Stored bytes are encrypted with a key that is not in the key ring, or the given key was no key.
-    UnknownKey = "E_UNKNOWN_KEY",
+    UnknownKey = "E_UNKNOWN_KEY" ends_the_run,
     /// Stored bytes are encrypted with another key than the one in the key ring under that name.
-    WrongKey = "E_WRONG_KEY",
+    WrongKey = "E_WRONG_KEY" ends_the_run,
     /// Encrypted bytes were changed, cut off, or moved from another place.
-    SealBroken = "E_SEAL_BROKEN",
+    SealBroken = "E_SEAL_BROKEN" ends_the_run,
     /// Stored bytes are not encrypted, and only encrypted ones are accepted.
-    NotEncrypted = "E_NOT_ENCRYPTED",
+    NotEncrypted = "E_NOT_ENCRYPTED" ends_the_run,
     /// The state has a secret channel, and the checkpointer does not encrypt.
-    SecretNeedsKey = "E_SECRET_NEEDS_KEY",
+    SecretNeedsKey = "E_SECRET_NEEDS_KEY" ends_the_run,
     /// The checkpointer itself failed (disk full, file locked, connection lost).
-    Store = "E_STORE",
+    Store = "E_STORE" ends_the_run,
     /// Another writer committed to the thread first.
-    Stale = "E_STALE",
+    Stale = "E_STALE" ends_the_run,
     /// Another run is running in the thread.
-    ThreadBusy = "E_THREAD_BUSY",
+    ThreadBusy = "E_THREAD_BUSY" ends_the_run,
     /// Another run took the thread, so this one can no longer store anything.
-    LeaseLost = "E_LEASE_LOST",
+    LeaseLost = "E_LEASE_LOST" ends_the_run,
     /// The target thread of a copy exists already.
-    ThreadExists = "E_THREAD_EXISTS",
+    ThreadExists = "E_THREAD_EXISTS" ends_the_run,
     /// The thread to be copied does not exist.
-    UnknownThread = "E_UNKNOWN_THREAD",
+    UnknownThread = "E_UNKNOWN_THREAD" ends_the_run,
+    // Long-term memory is used by nodes, which may go on without it.
     /// The namespace or the key of an item of a [`Store`](crate::store::Store) is not valid.
-    ItemName = "E_ITEM_NAME",
+    ItemName = "E_ITEM_NAME" may_be_handled,
     /// The value of an item cannot be stored, or is not of the type that was asked for.
-    ItemValue = "E_ITEM_VALUE",
+    ItemValue = "E_ITEM_VALUE" may_be_handled,
     /// A search of a [`Store`](crate::store::Store) is not valid: its filter, its limits or its pattern.
-    ItemQuery = "E_ITEM_QUERY",
+    ItemQuery = "E_ITEM_QUERY" may_be_handled,
     /// A stored item cannot be read.
-    ItemUnreadable = "E_ITEM_UNREADABLE",
+    ItemUnreadable = "E_ITEM_UNREADABLE" may_be_handled,
     /// An item is not as the condition of a change requires.
-    ItemConflict = "E_ITEM_CONFLICT",
+    ItemConflict = "E_ITEM_CONFLICT" may_be_handled,
     /// An embedder failed, or there is none.
-    Embedder = "E_EMBEDDER",
+    Embedder = "E_EMBEDDER" may_be_handled,
     /// A search would have to look at more items than its store allows.
-    ScanLimit = "E_SCAN_LIMIT",
+    ScanLimit = "E_SCAN_LIMIT" may_be_handled,
     /// A node asks for a [`Store`](crate::store::Store), and its graph has none.
-    NoStore = "E_NO_STORE",
+    NoStore = "E_NO_STORE" may_be_handled,
     /// A route, `goto` or dispatch named a node that is not in the graph.
-    UnknownTarget = "E_UNKNOWN_TARGET",
+    UnknownTarget = "E_UNKNOWN_TARGET" may_be_handled,
     /// Two tasks of one superstep wrote a channel that accepts one write.
-    ConcurrentUpdate = "E_CONCURRENT_UPDATE",
+    ConcurrentUpdate = "E_CONCURRENT_UPDATE" may_be_handled,
     /// `compile()` found problems in the graph.
-    Compile = "E_COMPILE",
+    Compile = "E_COMPILE" may_be_handled,
     /// An update names a key that the schema does not have.
-    UnknownChannel = "E_UNKNOWN_CHANNEL",
+    UnknownChannel = "E_UNKNOWN_CHANNEL" may_be_handled,
     /// A value does not fit its channel.
-    BadValue = "E_BAD_VALUE",
+    BadValue = "E_BAD_VALUE" may_be_handled,
     /// A node returned an error and no policy handled it.
-    NodeFailed = "E_NODE_FAILED",
+    NodeFailed = "E_NODE_FAILED" may_be_handled,
     /// A node panicked.
-    NodePanicked = "E_NODE_PANICKED",
+    NodePanicked = "E_NODE_PANICKED" may_be_handled,
     /// A node ran longer than its timeout.
-    NodeTimeout = "E_NODE_TIMEOUT",
+    NodeTimeout = "E_NODE_TIMEOUT" may_be_handled,
     /// A node was not run because its breaker is open.
-    BreakerOpen = "E_BREAKER_OPEN",
+    BreakerOpen = "E_BREAKER_OPEN" may_be_handled,
+    // The limit for a superstep is set by the caller, and ends all its nodes.
     /// A superstep took longer than allowed.
-    StepTimeout = "E_STEP_TIMEOUT",
+    StepTimeout = "E_STEP_TIMEOUT" ends_the_run,
     /// An extractor needs a dependency that the graph does not have.
-    MissingDependency = "E_MISSING_DEPENDENCY",
+    MissingDependency = "E_MISSING_DEPENDENCY" may_be_handled,
     /// A node reads a context that its call was not passed.
-    MissingContext = "E_MISSING_CONTEXT",
+    MissingContext = "E_MISSING_CONTEXT" ends_the_run,
     /// The input of a dispatch is missing, or has another type than the node expects.
-    BadInput = "E_BAD_INPUT",
+    BadInput = "E_BAD_INPUT" may_be_handled,
     /// The thread's last run has not finished.
-    RunUnfinished = "E_RUN_UNFINISHED",
+    RunUnfinished = "E_RUN_UNFINISHED" ends_the_run,
     /// `resume` or `proceed` on a thread that waits for nothing.
-    NothingToResume = "E_NOTHING_TO_RESUME",
+    NothingToResume = "E_NOTHING_TO_RESUME" ends_the_run,
     /// A call names a checkpoint that the thread does not have.
-    UnknownCheckpoint = "E_UNKNOWN_CHECKPOINT",
+    UnknownCheckpoint = "E_UNKNOWN_CHECKPOINT" ends_the_run,
     /// The call needs a checkpointer, and the graph has none.
-    NoCheckpointer = "E_NO_CHECKPOINTER",
+    NoCheckpointer = "E_NO_CHECKPOINTER" may_be_handled,
     /// The graph has a checkpointer, and the call names no thread.
-    NoThread = "E_NO_THREAD",
+    NoThread = "E_NO_THREAD" ends_the_run,
     /// An answer names an interrupt that is not open.
-    UnknownInterrupt = "E_UNKNOWN_INTERRUPT",
+    UnknownInterrupt = "E_UNKNOWN_INTERRUPT" ends_the_run,
     /// A bare answer while several interrupts are open.
-    AmbiguousAnswer = "E_AMBIGUOUS_ANSWER",
+    AmbiguousAnswer = "E_AMBIGUOUS_ANSWER" ends_the_run,
     /// An answer does not have the type or the schema of its interrupt.
-    BadAnswer = "E_BAD_ANSWER",
+    BadAnswer = "E_BAD_ANSWER" ends_the_run,
     /// A task asked two questions with one key in one attempt.
-    SameKey = "E_SAME_KEY",
+    SameKey = "E_SAME_KEY" may_be_handled,
     /// A task refused an answer that it was not given.
-    NothingToRefuse = "E_NOTHING_TO_REFUSE",
+    NothingToRefuse = "E_NOTHING_TO_REFUSE" may_be_handled,
     /// The thread waits at a part of the graph that no longer exists.
-    GraphChanged = "E_GRAPH_CHANGED",
+    GraphChanged = "E_GRAPH_CHANGED" ends_the_run,
     /// The thread was stored with a version of the state that this graph cannot read.
-    SchemaVersion = "E_SCHEMA_VERSION",
+    SchemaVersion = "E_SCHEMA_VERSION" ends_the_run,
+    // The structure of an inner graph: a handler may continue without it.
     /// Two parallel tasks called a subgraph with one memory for its thread.
-    ConcurrentSubgraph = "E_CONCURRENT_SUBGRAPH",
+    ConcurrentSubgraph = "E_CONCURRENT_SUBGRAPH" may_be_handled,
     /// Two tasks on a host changed one session side by side.
-    ConcurrentSession = "E_CONCURRENT_SESSION",
+    ConcurrentSession = "E_CONCURRENT_SESSION" may_be_handled,
     /// A command for the parent graph, where there is none, or with an update of another state.
-    ParentCommand = "E_PARENT_COMMAND",
+    ParentCommand = "E_PARENT_COMMAND" may_be_handled,
     /// A durable step was used in a way that its result cannot be stored or found.
-    Once = "E_ONCE",
+    Once = "E_ONCE" may_be_handled,
     /// The run has finished while a join still waits, and its graph or its caller does not allow that.
-    StuckJoin = "E_STUCK_JOIN",
+    StuckJoin = "E_STUCK_JOIN" may_be_handled,
     /// A run that was expected to be finished was interrupted or stopped.
-    NotFinished = "E_NOT_FINISHED",
+    NotFinished = "E_NOT_FINISHED" may_be_handled,
     /// A pass of a dependency graph has ended while a node still waits, and its graph does not allow that.
-    NotRun = "E_NOT_RUN",
+    NotRun = "E_NOT_RUN" may_be_handled,
     /// A temporary edit does not fit the graph that its task sees.
-    EditRejected = "E_EDIT_REJECTED",
+    EditRejected = "E_EDIT_REJECTED" may_be_handled,
     /// A node is to be skipped and has no output to use again.
-    NothingToReuse = "E_NOTHING_TO_REUSE",
+    NothingToReuse = "E_NOTHING_TO_REUSE" may_be_handled,
     /// A temporary node is a function where it would have to be stored or sent elsewhere.
-    NeedsTemplate = "E_NEEDS_TEMPLATE",
+    NeedsTemplate = "E_NEEDS_TEMPLATE" may_be_handled,
+    // At each level around it a policy would try again.
     /// Too many runs are inside one another.
-    Depth = "E_DEPTH",
+    Depth = "E_DEPTH" ends_the_run,
     /// The host that runs tasks elsewhere failed.
-    Host = "E_HOST",
+    Host = "E_HOST" may_be_handled,
     /// Each process that ran the node was lost, and its host does not run it again.
-    WorkerLost = "E_WORKER_LOST",
-}
-
-impl Code {
-    /// Whether a failure with this code ends the run even if it happens inside a subgraph: no retry and no
-    /// handler of the nodes around it gets it.
-    ///
-    /// True for a failing store or lease, for stored bytes that cannot be used, and for a wrong call. False
-    /// for a failure of a node or its graph, which a policy of the surrounding node may handle.
-    pub(crate) const fn ends_the_run(self) -> bool {
-        match self {
-            // The store and the lease.
-            Code::Store
-            | Code::Stale
-            | Code::ThreadBusy
-            | Code::LeaseLost
-            | Code::ThreadExists
-            | Code::UnknownThread => true,
-            // Stored data, and whether this program can read it.
-            Code::CorruptCheckpoint
-            | Code::UnknownFormat
-            | Code::UnknownKey
-            | Code::WrongKey
-            | Code::SealBroken
-            | Code::NotEncrypted
-            | Code::SecretNeedsKey
-            | Code::GraphChanged
-            | Code::SchemaVersion
-            | Code::UnknownCheckpoint => true,
-            // The call: it was made on the wrong thread, with the wrong answer, or without its context.
-            Code::MissingContext
-            | Code::RunUnfinished
-            | Code::NothingToResume
-            | Code::NoThread
-            | Code::UnknownInterrupt
-            | Code::AmbiguousAnswer
-            | Code::BadAnswer => true,
-            // The limit for a superstep is set by the caller, and ends all its nodes.
-            Code::StepTimeout => true,
-            // At each level around it a policy would try again.
-            Code::Depth => true,
-            // A node.
-            Code::NodeFailed
-            | Code::NodePanicked
-            | Code::NodeTimeout
-            | Code::BreakerOpen
-            | Code::MissingDependency
-            | Code::BadInput
-            | Code::SameKey
-            | Code::NothingToRefuse
-            | Code::Once
-            | Code::EditRejected
-            | Code::NothingToReuse
-            | Code::NeedsTemplate
-            | Code::Host
-            | Code::WorkerLost
-            | Code::Compile => false,
-            // The updates of nodes, and their targets.
-            Code::Encode
-            | Code::UnorderedValue
-            | Code::UnknownTarget
-            | Code::ConcurrentUpdate
-            | Code::UnknownChannel
-            | Code::BadValue
-            | Code::ParentCommand => false,
-            // The structure of the inner graph. A handler may continue without it.
-            Code::ConcurrentSubgraph
-            | Code::ConcurrentSession
-            | Code::NoCheckpointer
-            | Code::StuckJoin
-            | Code::NotRun => false,
-            // Long-term memory is used by nodes, which may go on without it.
-            Code::NoStore
-            | Code::ItemName
-            | Code::ItemValue
-            | Code::ItemQuery
-            | Code::ItemUnreadable
-            | Code::ItemConflict
-            | Code::Embedder
-            | Code::ScanLimit => false,
-            // A run inside a node did not finish.
-            Code::NotFinished => false,
-        }
-    }
+    WorkerLost = "E_WORKER_LOST" may_be_handled,
 }
 
 impl From<StoreCode> for Code {
-    /// The code with the same text. Codes of a later release of the stores become [`Code::Store`].
+    /// A code of a store has the same text here.
     fn from(code: StoreCode) -> Self {
-        match code {
-            StoreCode::Encode => Code::Encode,
-            StoreCode::CorruptCheckpoint => Code::CorruptCheckpoint,
-            StoreCode::UnknownFormat => Code::UnknownFormat,
-            StoreCode::UnknownKey => Code::UnknownKey,
-            StoreCode::WrongKey => Code::WrongKey,
-            StoreCode::SealBroken => Code::SealBroken,
-            StoreCode::NotEncrypted => Code::NotEncrypted,
-            StoreCode::SecretNeedsKey => Code::SecretNeedsKey,
-            StoreCode::Stale => Code::Stale,
-            StoreCode::ThreadBusy => Code::ThreadBusy,
-            StoreCode::LeaseLost => Code::LeaseLost,
-            StoreCode::ThreadExists => Code::ThreadExists,
-            StoreCode::UnknownThread => Code::UnknownThread,
-            StoreCode::ItemName => Code::ItemName,
-            StoreCode::ItemValue => Code::ItemValue,
-            StoreCode::ItemQuery => Code::ItemQuery,
-            StoreCode::ItemUnreadable => Code::ItemUnreadable,
-            StoreCode::ItemConflict => Code::ItemConflict,
-            StoreCode::Embedder => Code::Embedder,
-            StoreCode::ScanLimit => Code::ScanLimit,
-            _ => Code::Store,
-        }
+        Code::of(code.as_str()).unwrap_or(Code::Store)
     }
 }
 

@@ -106,7 +106,7 @@ impl Failure {
 
     /// The kind of failure: [`Code::NodeFailed`], [`Code::NodeTimeout`], [`Code::NodePanicked`], ...
     pub fn code(&self) -> Code {
-        Code::ALL.iter().copied().find(|code| code.as_str() == self.code).unwrap_or(Code::NodeFailed)
+        Code::of(&self.code).unwrap_or(Code::NodeFailed)
     }
 
     /// The error's text.
