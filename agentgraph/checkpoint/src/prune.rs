@@ -304,7 +304,7 @@ impl Known {
             kind: row.kind,
             source: header.get("source")?.unwrap_or_default(),
             created: from_micros(header.get("time")?.unwrap_or_default()),
-            run: header.get("run")?.unwrap_or(RunId::from_u128(0)),
+            run: header.get("run")?.unwrap_or_default(),
             finished: next.is_empty(),
             parent: parent.filter(|parent| row.id.step.checked_sub(1) == Some(parent.step)),
             reads,

@@ -116,7 +116,7 @@ impl<S: StoredState> Event<S> {
             Value::Object(form) => form,
             _ => Map::new(),
         };
-        let known_run = (self.run != RunId::from_u128(0)).then(|| self.run.to_string());
+        let known_run = (self.run != RunId::default()).then(|| self.run.to_string());
         form.insert("seq".to_owned(), self.seq.into());
         form.insert("run".to_owned(), known_run.into());
         form.insert("namespace".to_owned(), (*self.namespace).into());

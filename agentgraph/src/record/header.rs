@@ -195,7 +195,7 @@ pub(crate) struct StoredStuck {
 }
 
 /// The header after some records: every key that a full would repeat. One field per key of the format.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Header {
     pub(crate) run: RunId,
     pub(crate) source: Source,
@@ -240,44 +240,10 @@ pub(crate) struct Header {
     pub(crate) unknown: Vec<(String, Vec<u8>)>,
 }
 
-impl Default for Header {
-    fn default() -> Self {
-        Header {
-            run: RunId::from_u128(0),
-            source: Source::Loop,
-            time: 0,
-            next: Vec::new(),
-            joins: Vec::new(),
-            deferred: Vec::new(),
-            abandoned: None,
-            fields: Vec::new(),
-            fingerprint: String::new(),
-            discipline: "superstep".into(),
-            schema: 0,
-            fence: 0,
-            codec: 0,
-            parent: None,
-            halt: Vec::new(),
-            session: Vec::new(),
-            spent: Spent::default(),
-            call: None,
-            wrote: None,
-            ahead: 0,
-            eager: EagerHeader::default(),
-            overlay: Vec::new(),
-            skips: Vec::new(),
-            outputs: BTreeMap::new(),
-            memories: StoredMemories::new(),
-            stuck: Vec::new(),
-            unknown: Vec::new(),
-        }
-    }
-}
-
 impl Header {
     /// The header that the headers of some records add up to.
     pub(crate) fn of(map: &HeaderMap) -> Result<Self, FormatError> {
-        let mut header = Header::default();
+        let mut header = Header { discipline: "superstep".into(), ..Header::default() };
         map.iter().try_for_each(|(key, value)| header.set(key, &value))?;
         Ok(header)
     }
