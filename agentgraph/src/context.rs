@@ -5,7 +5,6 @@ pub(crate) mod answer_schema;
 mod call_context;
 mod control;
 pub(crate) mod edits;
-mod heard;
 pub(crate) mod host;
 mod memories;
 mod nest;
@@ -24,7 +23,6 @@ pub(crate) use call_context::{Call, CallMethod, RequiredContext, check_contexts}
 pub use call_context::{CallContext, MissingContext};
 pub use control::Interrupted;
 pub(crate) use control::{ChildPause, Control, TaskVerdict, UnreportedStops};
-pub(crate) use heard::{ChildEvent, ChildEventKind, ChildListener};
 pub(crate) use memories::Memories;
 pub(crate) use nest::{Nest, Outer, SubgraphCall};
 #[cfg(feature = "testing")]

@@ -1,12 +1,13 @@
 //! Runs inside tasks: the data of the parent run, and the data that a run shares with inner runs.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{ChildListener, Memories, RunShared, TaskRequest};
+use super::{Memories, RunShared, TaskRequest};
 use crate::policy::Places;
 use crate::record::header::StoredStuck;
 use crate::words::{Durability, GraphEdit};
@@ -36,8 +37,8 @@ pub(crate) struct Nest {
     pub(crate) durability: Durability,
     /// The concurrency limit of the whole call.
     pub(crate) places: Places,
-    /// Receives the events of subgraphs, if they are streamed.
-    pub(crate) hears: Option<Arc<dyn ChildListener>>,
+    /// The queue for the events of subgraphs, if they are streamed. The room of events knows its type.
+    pub(crate) hears: Option<Arc<dyn Any + Send + Sync>>,
     /// The caller's request to stop at the next boundary.
     pub(crate) drain: Option<CancellationToken>,
     /// The tasks of the first superstep may have been started by an earlier call.

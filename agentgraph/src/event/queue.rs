@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::child_events::ChildEvents;
 use super::{Event, EventKind, TaskRef};
-use crate::context::{Audience, ChildEvent, ChildListener, NewQuestions, Sink, TaskRequest};
+use crate::context::{Audience, NewQuestions, Sink, TaskRequest};
 use crate::error::BoxError;
 use crate::node::error_code::{code_of, message_of};
 use crate::typed::{AnySchema, AnyState};
@@ -22,7 +22,7 @@ pub(crate) struct EventQueue {
     views: Views,
     capacity: usize,
     names: Arc<[Arc<str>]>,
-    schema: AnySchema,
+    pub(super) schema: AnySchema,
     /// The receiver of the events, in a subgraph.
     inside: Option<ChildEvents>,
     inner: Mutex<Inner>,
@@ -98,8 +98,7 @@ impl EventQueue {
 
     /// The queue of a subgraph. It stores nothing: events go at once to the stream of the parent graph.
     pub(crate) fn inside(inside: ChildEvents, names: &[Arc<str>]) -> Self {
-        let to = &inside.to;
-        let queue = EventQueue::new(to.views(), to.capacity(), names, inside.schema.clone());
+        let queue = EventQueue::new(inside.to.views, inside.to.capacity, names, inside.schema.clone());
         EventQueue { inside: Some(inside), ..queue }
     }
 
@@ -161,7 +160,7 @@ impl EventQueue {
     }
 
     fn add(&self, step: u64, task: Option<TaskRequest>, kind: EventKind<AnyState>) {
-        let run = self.run.get().copied().unwrap_or(RunId::from_u128(0));
+        let run = self.run.get().copied().unwrap_or_default();
         let mut inner = self.inner();
         if inner.ended {
             return;
@@ -180,6 +179,14 @@ impl EventQueue {
             inner,
             Event { seq: 0, run, namespace: Arc::from(""), step, task, kind, schema: self.schema.clone() },
         );
+    }
+
+    /// Adds an event of a subgraph.
+    pub(super) fn push_from_inside(&self, event: Event<AnyState>) {
+        let inner = self.inner();
+        if !inner.ended {
+            self.append(inner, event);
+        }
     }
 
     fn append(&self, mut inner: MutexGuard<'_, Inner>, mut event: Event<AnyState>) {
@@ -316,32 +323,5 @@ impl Sink for EventQueue {
     fn message(&self, request: TaskRequest, piece: serde_json::Value) {
         let node = self.node(request);
         self.push_of(request, EventKind::Message { node, piece });
-    }
-}
-
-impl ChildListener for EventQueue {
-    fn push_child_event(&self, heard: ChildEvent) {
-        let ChildEvent { run, namespace, step, task, kind } = heard;
-        let inner = self.inner();
-        if !inner.ended {
-            let (kind, schema) = (kind.into_kind(), self.schema.clone());
-            self.append(inner, Event { seq: 0, run, namespace, step, task, kind, schema });
-        }
-    }
-
-    fn views(&self) -> Views {
-        self.views
-    }
-
-    fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    fn has_room(&self) -> bool {
-        EventQueue::has_room(self)
-    }
-
-    fn poll_at_most(&self, events: usize, cx: &mut Context<'_>) -> Poll<()> {
-        EventQueue::poll_at_most(self, events, cx)
     }
 }

@@ -469,7 +469,7 @@ impl ChildCall<'_> {
 
     /// The queue for its events, if the stream includes subgraphs.
     fn events(&self, root: &RunShared) -> Option<Arc<EventQueue>> {
-        let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?);
+        let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?).downcast::<EventQueue>().ok()?;
         let graph = &self.callee.graph;
         let schema = graph.core.schema.clone();
         let namespace = Arc::clone(&self.namespace);

@@ -12,7 +12,7 @@ use super::levels;
 use super::nested;
 use super::upkeep;
 use crate::context::edits::{CollectedEdit, Desk};
-use crate::context::{Bounds, Call, ChildListener, Control, Editing, Nest, RunShared, Spending};
+use crate::context::{Bounds, Call, Control, Editing, Nest, RunShared, Spending};
 use crate::engine::call::edit::Edit;
 use crate::engine::halt::Halt;
 use crate::engine::host::TaskRunner;
@@ -159,7 +159,7 @@ impl CallPlan {
                 (self.keeping.durability, Places::new(self.limits.max_concurrency, true));
             let mut nest = Nest::new(saver, durability, places, drain, resumed, memories);
             let heard = events.filter(|_| self.stream.subgraphs);
-            nest.hears = heard.map(|events| Arc::clone(events) as Arc<dyn ChildListener>);
+            nest.hears = heard.map(|events| Arc::clone(events) as _);
             Box::new(nest)
         })
     }
