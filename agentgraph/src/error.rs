@@ -448,7 +448,8 @@ impl StdError for Error {
 /// let error = Terminal::new("the card was refused");
 /// assert_eq!(error.to_string(), "the card was refused");
 /// ```
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub struct Terminal(BoxError);
 
 impl Terminal {
@@ -460,18 +461,6 @@ impl Terminal {
     /// The wrapped error.
     pub fn into_inner(self) -> BoxError {
         self.0
-    }
-}
-
-impl fmt::Display for Terminal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, out)
-    }
-}
-
-impl StdError for Terminal {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source()
     }
 }
 
@@ -502,6 +491,11 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
+}
+
+/// The end of a message about a wrong name.
+pub(crate) fn hint(nearest: Option<impl AsRef<str>>) -> String {
+    nearest.map(|name| format!("; did you mean `{}`?", name.as_ref())).unwrap_or_default()
 }
 
 /// An engine error where a node's error is expected. It keeps its code.

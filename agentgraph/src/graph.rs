@@ -304,17 +304,13 @@ impl<S: State> StateGraph<S> {
         let decide = RouterFn::Typed(Box::new(move |state: Seen<'_>, take: &mut dyn FnMut(Pick)| {
             route(state.state::<S>()).into_picks(take);
         }));
-        let targets = DeclaredTarget::of_route(R::Route::TARGETS);
-        let picks_several = R::MAY_PICK_SEVERAL;
-        let from = owned(from);
-        let word = "route";
         self.declared.routers.push(DeclaredRouter {
-            from,
+            from: owned(from),
             decide,
             function,
-            targets,
-            word,
-            picks_several,
+            targets: DeclaredTarget::of_route(R::Route::TARGETS),
+            word: "route",
+            picks_several: R::MAY_PICK_SEVERAL,
             place,
         });
         self
@@ -335,17 +331,13 @@ impl<S: State> StateGraph<S> {
         let decide = RouterFn::Named(Box::new(move |state: Seen<'_>, gotos: &mut Vec<Goto>| {
             branch(state.state::<S>()).into_gotos(gotos);
         }));
-        let targets = DeclaredTarget::named(owned_names(targets));
-        let picks_several = B::MAY_BE_SEVERAL;
-        let from = owned(from);
-        let word = "branch";
         self.declared.routers.push(DeclaredRouter {
-            from,
+            from: owned(from),
             decide,
             function,
-            targets,
-            word,
-            picks_several,
+            targets: DeclaredTarget::named(owned_names(targets)),
+            word: "branch",
+            picks_several: B::MAY_BE_SEVERAL,
             place,
         });
         self

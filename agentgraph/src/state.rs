@@ -9,7 +9,7 @@ use std::any::type_name;
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, hint};
 use agentgraph_checkpoint::delta::DeltaWriter;
 
 /// A state: the data that the nodes of a graph share, read and change by updates.
@@ -300,7 +300,7 @@ pub enum WriteKind {
 #[non_exhaustive]
 pub enum StateError {
     /// The schema has no channel with this name.
-    #[error("there is no channel `{channel}`{}", hint(.nearest))]
+    #[error("there is no channel `{channel}`{}", hint(.nearest.as_ref()))]
     UnknownChannel {
         /// The name in the update or the bytes.
         channel: String,
@@ -330,10 +330,6 @@ impl fmt::Debug for StateError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, out)
     }
-}
-
-fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
 impl From<StateError> for Error {

@@ -43,6 +43,8 @@ pub use view::View;
 pub(crate) use view::Views;
 pub use when_busy::WhenBusy;
 
+use std::fmt;
+
 /// The entry point of every graph. It has no incoming edges.
 pub const START: &str = "__start__";
 
@@ -51,6 +53,11 @@ pub(crate) const MAX_SUPERSTEPS: u64 = 1000;
 
 /// The end of a branch. It has no outgoing edges.
 pub const END: &str = "__end__";
+
+/// Names in backticks, with a text between them.
+pub(crate) fn quoted<T: fmt::Display>(names: impl IntoIterator<Item = T>, between: &str) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(between)
+}
 
 /// The names of a list. Apart from its callers, which are generic over functions too: a closure in them would
 /// be compiled for each function.

@@ -84,6 +84,22 @@ struct View<O, S> {
 }
 
 impl<O, S> Outputs<O, S> {
+    fn without_slots(table: &OutputTable) -> Self {
+        Outputs {
+            table: table.clone(),
+            slots: Vec::new(),
+            order: Vec::new(),
+            ran: Vec::new(),
+            temporary: Vec::new(),
+            input: None,
+            before: Vec::new(),
+            report: Report::default(),
+            edits: Vec::new(),
+            is_over: false,
+            task: None,
+        }
+    }
+
     /// The output of a node in this pass. A skipped node has its last output.
     pub fn get(&self, name: &str) -> Option<&O> {
         let node = self.find(name)?;
@@ -231,19 +247,8 @@ impl<O, S> Outputs<O, S> {
 /// The view of a task. It is a separate value, so that no task's reference makes the loop copy the outputs.
 impl<O: Output, S: PassInput> Outputs<O, S> {
     pub(crate) fn view(&self, held: Option<Arc<[HeldOutput<O>]>>, desk: &Arc<PassDesk<O, S>>) -> Self {
-        Outputs {
-            table: self.table.clone(),
-            slots: Vec::new(),
-            order: Vec::new(),
-            ran: Vec::new(),
-            temporary: Vec::new(),
-            input: self.input.clone(),
-            before: Vec::new(),
-            report: Report::default(),
-            edits: Vec::new(),
-            is_over: false,
-            task: Some(View { held, desk: Arc::clone(desk) }),
-        }
+        let task = Some(View { held, desk: Arc::clone(desk) });
+        Outputs { input: self.input.clone(), task, ..Outputs::without_slots(&self.table) }
     }
 
     pub(super) fn held(&self) -> Option<Arc<[HeldOutput<O>]>> {
@@ -404,21 +409,9 @@ impl<O: Output, S: PassInput> State for Outputs<O, S> {
     }
 
     fn initial(table: &OutputTable) -> Self {
-        let mut slots = Vec::new();
-        slots.resize_with(table.nodes(), || Slot::Empty);
-        Outputs {
-            table: table.clone(),
-            slots,
-            order: Vec::new(),
-            ran: Vec::new(),
-            temporary: Vec::new(),
-            input: None,
-            before: Vec::new(),
-            report: Report::default(),
-            edits: Vec::new(),
-            is_over: false,
-            task: None,
-        }
+        let mut outputs = Outputs::without_slots(table);
+        outputs.slots.resize_with(table.nodes(), || Slot::Empty);
+        outputs
     }
 
     fn apply(&mut self, _: &OutputTable, update: OutputsUpdate<O, S>) -> Result<(), StateError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::context::edits::ProposedEdit;
-use crate::error::{Code, Error, nearest};
+use crate::error::{Code, Error, hint, nearest};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::END_ID;
 use crate::step::{Goto, InputValue, Step};
@@ -153,8 +153,7 @@ pub(super) fn unknown_target(core: &RunGraph, name: &str) -> Error {
         _ if core.compiled().by_name.contains_key(name) => {
             "; it was removed by a temporary edit of this run".to_owned()
         }
-        Some(near) => format!("; did you mean `{near}`?"),
-        None => String::new(),
+        near => hint(near),
     };
     Error::new(Code::UnknownTarget, format!("there is no node `{name}` to go to{hint}"))
 }
@@ -165,8 +164,7 @@ pub(super) fn node_to_act_as(core: &RunGraph, name: &str) -> Result<u32, Error> 
         let hint = match (name, nearest(name, core.known())) {
             (START, _) => "; use `.as_start(..)`".to_owned(),
             (END, _) => "; use `.as_end(..)`".to_owned(),
-            (_, Some(near)) => format!("; did you mean `{near}`?"),
-            (_, None) => String::new(),
+            (_, near) => hint(near),
         };
         Error::new(Code::UnknownTarget, format!("there is no node `{name}` to act as{hint}"))
     })

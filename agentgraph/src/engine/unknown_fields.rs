@@ -17,6 +17,7 @@ use crate::record::header::StoredState;
 use crate::record::migrate::StoredFields;
 use crate::reduce::derived::{decode_fields, encode_field, encode_fields};
 use crate::state::Channel;
+use crate::words::quoted;
 use agentgraph_checkpoint::{CheckpointId, Place};
 
 /// The stored value of a field that the state does not have.
@@ -64,7 +65,7 @@ pub(super) fn refuse<'a>(
 }
 
 fn there_is_none(names: &[&str]) -> String {
-    let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let listed = quoted(names, ", ");
     match names.len() {
         1 => format!("there is no channel {listed} in this graph's state"),
         _ => format!("there are no channels {listed} in this graph's state"),

@@ -2,7 +2,6 @@
 
 use std::any::type_name;
 use std::error::Error as StdError;
-use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -138,17 +137,21 @@ impl Failure {
 }
 
 /// The error of a node that failed in another process: its text, its causes, and the errors that it keeps.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct FarError {
     message: String,
+    #[source]
     cause: Option<FarCause>,
     kept: Vec<(String, Value)>,
 }
 
 /// The text of a cause, and the next one.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 struct FarCause {
     message: String,
+    #[source]
     next: Option<Box<FarCause>>,
 }
 
@@ -157,30 +160,6 @@ impl FarError {
         let Failure { message, causes, kept, .. } = failure;
         let link = |next, message| Some(FarCause { message, next: Option::<FarCause>::map(next, Box::new) });
         FarError { message, cause: causes.into_iter().rev().fold(None, link), kept }
-    }
-}
-
-impl fmt::Display for FarError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.message)
-    }
-}
-
-impl StdError for FarError {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.cause.as_ref().map(|cause| cause as _)
-    }
-}
-
-impl fmt::Display for FarCause {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.message)
-    }
-}
-
-impl StdError for FarCause {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.next.as_deref().map(|next| next as _)
     }
 }
 

@@ -28,6 +28,7 @@ use super::template::{Defaults, Template, Templates};
 use super::{CodePlace, Declared, DeclaredNode, Name};
 use crate::context::{GraphShared, RequiredContext, ValuesByType};
 use crate::extract::RequirementKind;
+use crate::node::NodeSettings;
 use crate::policy::{OnEnd, Policies};
 use crate::record::migrate::{Migrate, Migrations, UnknownFields};
 use crate::session::SessionKind;
@@ -90,13 +91,13 @@ fn resolve(graph: &Declared, problems: &mut Problems) -> Shape {
         routes,
         targets,
         breaks,
-        deferred: deferred(nodes),
+        deferred: marked(nodes, |settings| settings.deferred),
         on_limit: on_limit.map(|(node, _)| node),
         default_handler,
         handlers,
         eager: graph.rules.eager,
         templates: graph.templates.iter().map(|(name, ..)| Arc::from(&**name)).collect(),
-        keeps_output: keeps_output(nodes),
+        keeps_output: marked(nodes, |settings| settings.keeps_output),
     }
 }
 
@@ -289,16 +290,10 @@ fn contexts(nodes: &[DeclaredNode]) -> Vec<RequiredContext> {
     contexts
 }
 
-/// Whether each node keeps its last output; empty if none does.
-fn keeps_output(nodes: &[DeclaredNode]) -> Vec<bool> {
-    let keeps: Vec<bool> = nodes.iter().map(|node| node.node.settings.keeps_output).collect();
-    if keeps.contains(&true) { keeps } else { Vec::new() }
-}
-
-/// Whether each node is deferred; empty if none is.
-fn deferred(nodes: &[DeclaredNode]) -> Vec<bool> {
-    let deferred: Vec<bool> = nodes.iter().map(|node| node.node.settings.deferred).collect();
-    if deferred.contains(&true) { deferred } else { Vec::new() }
+/// Whether each node has a setting; empty if none has.
+fn marked(nodes: &[DeclaredNode], has: impl Fn(&NodeSettings) -> bool) -> Vec<bool> {
+    let marks: Vec<bool> = nodes.iter().map(|node| has(&node.node.settings)).collect();
+    if marks.contains(&true) { marks } else { Vec::new() }
 }
 
 fn check_schema(schema: &AnySchema, place: CodePlace, problems: &mut Problems) {

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::panic::Location;
 
-use crate::error::{Code, Error};
-use crate::words::MAX_SUPERSTEPS;
+use crate::error::{Code, Error, hint};
+use crate::words::{MAX_SUPERSTEPS, quoted};
 
 /// The error of `compile()`: all problems of a graph at once.
+#[derive(thiserror::Error)]
+#[error("{}: {}", self.code(), self.listed())]
 pub struct CompileError {
     problems: Vec<Problem>,
 }
@@ -34,12 +36,6 @@ impl CompileError {
     }
 }
 
-impl fmt::Display for CompileError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.code(), self.listed())
-    }
-}
-
 /// The message, as `fn main() -> Result<()>` prints `Debug`; `{:#?}` shows the problems as data.
 impl fmt::Debug for CompileError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,8 +45,6 @@ impl fmt::Debug for CompileError {
         out.debug_struct("CompileError").field("problems", &self.problems).finish()
     }
 }
-
-impl std::error::Error for CompileError {}
 
 /// For functions that compile a graph and run it. The message lists the problems.
 impl From<CompileError> for Error {
@@ -71,11 +65,16 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.kind.fmt(out)?;
-        match self.place {
-            Some(place) => write!(out, " ({}:{})", place.file(), place.line()),
-            None => Ok(()),
-        }
+        show(&self.kind, self.place, out)
+    }
+}
+
+/// Shows a finding and its place.
+fn show(kind: &impl fmt::Display, place: Option<&Location<'_>>, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    kind.fmt(out)?;
+    match place {
+        Some(place) => write!(out, " ({}:{})", place.file(), place.line()),
+        None => Ok(()),
     }
 }
 
@@ -87,7 +86,7 @@ pub enum ProblemKind {
     #[error("the graph has no entry: add `.edge(START, ..)` or `.route(START, ..)`")]
     NoEntry,
     /// A call names a node that was not added.
-    #[error("{} names `{name}`, which is not a node of this graph{}", with_article(.what), hint(.nearest))]
+    #[error("{} names `{name}`, which is not a node of this graph{}", with_article(.what), hint(.nearest.as_ref()))]
     UnknownNode {
         /// The call that names it: `edge`, `order`, `join`, `route`, `branch`, `targets`, `interrupt_before`,
         /// `interrupt_after`, `on_limit` or `on_error`.
@@ -207,7 +206,7 @@ pub enum ProblemKind {
         problem: &'static str,
     },
     /// Nodes of a dependency graph wait for one another.
-    #[error("the edges form a cycle: {} -> `{}`", ticked(.nodes), .nodes.first().map_or("", String::as_str))]
+    #[error("the edges form a cycle: {} -> `{}`", quoted(.nodes, " -> "), .nodes.first().map_or("", String::as_str))]
     Cycle {
         /// The nodes, each before the one that depends on it.
         nodes: Vec<String>,
@@ -250,11 +249,7 @@ pub struct Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.kind.fmt(out)?;
-        match self.place {
-            Some(place) => write!(out, " ({}:{})", place.file(), place.line()),
-            None => Ok(()),
-        }
+        show(&self.kind, self.place, out)
     }
 }
 
@@ -311,7 +306,7 @@ pub enum WarningKind {
     /// Deferred nodes in one loop.
     #[error(
         "the deferred nodes {} lead to each other, so none of them waits for another: those that wait are released together",
-        listed(.nodes)
+        quoted(.nodes, ", ")
     )]
     DeferredLoop {
         /// The nodes.
@@ -339,14 +334,6 @@ pub enum WarningKind {
     },
 }
 
-fn ticked(nodes: &[String]) -> String {
-    nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(" -> ")
-}
-
-fn listed(nodes: &[String]) -> String {
-    nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ")
-}
-
 fn with_article(what: &str) -> String {
     match what {
         "edge" | "order" | "interrupt_before" | "interrupt_after" | "on_limit" | "on_error" => {
@@ -355,8 +342,4 @@ fn with_article(what: &str) -> String {
         "targets" => "a `targets` list".into(),
         _ => format!("a `{what}`"),
     }
-}
-
-fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::error::{BoxError, nearest};
+use crate::error::{BoxError, hint, nearest};
 
 type Function = Arc<dyn Fn(&mut Value, Value) -> Result<(), BoxError> + Send + Sync>;
 
@@ -127,7 +127,7 @@ impl JsonFunctions {
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "key `{key}` is reduced by the function `{name}`, which is not registered: add `.with(\"{name}\", ..)` to the \
-     `JsonFunctions`{}", hint(.nearest)
+     `JsonFunctions`{}", hint(.nearest.as_ref())
 )]
 #[non_exhaustive]
 pub struct UnknownFunction {
@@ -144,8 +144,4 @@ impl fmt::Debug for UnknownFunction {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, out)
     }
-}
-
-fn hint(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::functions::JsonFunction;
 use super::update::WriteOf;
 use super::{keyed, number};
-use crate::error::{BoxError, nearest};
+use crate::error::{BoxError, hint, nearest};
 use agentgraph_checkpoint::delta::{DeltaWriter, EncodeError};
 
 /// How a write changes a key of a [`JsonState`](super::JsonState).
@@ -401,9 +401,11 @@ fn of_word(word: &str) -> Result<JsonReducer, String> {
         "max" => JsonReducer::Max,
         "by_id" => JsonReducer::by_id(),
         _ => {
-            let near = nearest(word, WORDS.into_iter()).map(|near| format!("; did you mean `{near}`?"));
-            let near = near.unwrap_or_else(|| format!(": use one of {}", WORDS.join(", ")));
-            return Err(format!("there is no reducer `{word}`{near}"));
+            let remedy = match nearest(word, WORDS.into_iter()) {
+                None => format!(": use one of {}", WORDS.join(", ")),
+                near => hint(near),
+            };
+            return Err(format!("there is no reducer `{word}`{remedy}"));
         }
     })
 }

@@ -12,6 +12,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::quoted;
 use super::rejection::EditError;
 
 /// One temporary edit, by the names that the graph and its drawing use.
@@ -81,10 +82,7 @@ impl fmt::Display for GraphEdit {
             GraphEdit::PrependEdge { from, to } => write!(out, "prepend edge `{from}` -> `{to}`"),
             GraphEdit::RemoveEdge { from, to } => write!(out, "remove edge `{from}` -> `{to}`"),
             GraphEdit::RemoveNode { name } => write!(out, "remove node `{name}`"),
-            GraphEdit::Skip { nodes } => {
-                let nodes: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
-                write!(out, "skip {}", nodes.join(", "))
-            }
+            GraphEdit::Skip { nodes } => write!(out, "skip {}", quoted(nodes, ", ")),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use super::edit::DroppedEdits;
 use super::interrupt::{Interrupt, first_end};
+use super::quoted;
 use super::stop::StopReason;
 use crate::error::{Code, Error};
 use agentgraph_checkpoint::{CheckpointId, RunId};
@@ -312,10 +313,8 @@ pub(crate) fn stuck_joins(stuck: &[StuckJoin]) -> Option<Error> {
 
 impl fmt::Display for StuckJoin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names =
-            |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        write!(out, "the join into `{}` still waits for {}", self.to, names(&self.missing))?;
-        write!(out, " after {}", names(&self.arrived))?;
+        write!(out, "the join into `{}` still waits for {}", self.to, quoted(&self.missing, ", "))?;
+        write!(out, " after {}", quoted(&self.arrived, ", "))?;
         if self.namespace.is_empty() { Ok(()) } else { write!(out, " in the subgraph `{}`", self.namespace) }
     }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::edit::GraphEdit;
-use crate::error::Code;
+use super::quoted;
+use crate::error::{Code, hint};
 
 /// A temporary edit that was refused and has changed nothing. The node can continue without it; returned by
 /// `?` it fails the node.
@@ -36,7 +37,8 @@ use crate::error::Code;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, thiserror::Error)]
+#[error("cannot {}: {}", self.edit(), self.why())]
 pub struct EditError(Box<(GraphEdit, Rejection)>);
 
 impl EditError {
@@ -65,12 +67,6 @@ impl EditError {
     }
 }
 
-impl fmt::Display for EditError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "cannot {}: {}", self.edit(), self.why())
-    }
-}
-
 /// The message, as `fn main() -> Result<()>` prints `Debug`; `{:#?}` shows the fields.
 impl fmt::Debug for EditError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,14 +77,13 @@ impl fmt::Debug for EditError {
     }
 }
 
-impl std::error::Error for EditError {}
-
 /// Why a temporary edit was refused.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Rejection {
     /// It names a node that the graph does not have.
+    #[error("there is no node `{name}`{}", hint(.nearest.as_ref()))]
     UnknownNode {
         /// The name.
         name: String,
@@ -96,47 +91,64 @@ pub enum Rejection {
         nearest: Option<String>,
     },
     /// A node with this name exists.
+    #[error("there is a node of that name")]
     NodeExists,
     /// The name is empty, or starts with `__`.
+    #[error("a name is not empty and does not begin with `__`, which is reserved")]
     ReservedName,
     /// The edge exists.
+    #[error("there is such an edge")]
     EdgeExists,
     /// The edge does not exist. Routes, branches and commands are not edges.
+    #[error("there is no such edge; routes, branches and commands are not edges")]
     NoSuchEdge,
     /// No edge starts at END.
+    #[error("END leads nowhere")]
     OutOfEnd,
     /// No edge ends at START.
+    #[error("nothing leads to START")]
     IntoStart,
     /// From a node to itself, in a graph without cycles.
+    #[error("a node cannot depend on itself")]
     SelfEdge,
     /// It closes a cycle in a graph without cycles: these nodes, in order.
+    #[error("it closes the cycle {}", quoted(.0, " -> "))]
     ClosesCycle(Vec<String>),
     /// The node is done, so the edit can have no effect.
+    #[error("node `{node}` is done")]
     Done {
         /// The node.
         node: String,
     },
     /// The node is running in this pass, so it can no longer be removed or skipped. A node that removes or
     /// skips itself gets this, too.
+    #[error("node `{node}` runs already")]
     Running {
         /// The node.
         node: String,
     },
     /// The node has not finished in an earlier run of this thread, or pass, so it has no output to use
     /// again.
+    #[error("node `{node}` has not finished before, so it has no output to reuse")]
     NothingToReuse {
         /// The node.
         node: String,
     },
     /// The node was not built with `keep_output`, or is a temporary one.
+    #[error("node `{node}` keeps no output to reuse: build it with `.keep_output()`")]
     KeepsNothing {
         /// The node.
         node: String,
     },
     /// A function or closure cannot be stored or sent to another process: this graph has a checkpointer or
     /// a host, so a template must make the node.
+    #[error(
+        "a function or closure cannot be stored or sent to another process, and this graph has a checkpointer or \
+         a host: build the graph with a `.template(..)` for it, and add the node from that"
+    )]
     NeedsTemplate,
     /// The graph has no such template.
+    #[error("there is no template `{name}`{}", hint(.nearest.as_ref()))]
     UnknownTemplate {
         /// The name.
         name: String,
@@ -144,58 +156,12 @@ pub enum Rejection {
         nearest: Option<String>,
     },
     /// The template refused its arguments.
+    #[error("the template does not accept its arguments: {0}")]
     BadArguments(String),
     /// The node cannot be used in this graph.
+    #[error("{0}")]
     Unfit(String),
     /// The task or attempt that makes the edit is over.
+    #[error("the task that makes it has ended")]
     TooLate,
-}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let near = |nearest: &Option<String>| match nearest {
-            Some(near) => format!("; did you mean `{near}`?"),
-            None => String::new(),
-        };
-        match self {
-            Rejection::UnknownNode { name, nearest } => {
-                write!(out, "there is no node `{name}`{}", near(nearest))
-            }
-            Rejection::NodeExists => out.write_str("there is a node of that name"),
-            Rejection::ReservedName => {
-                out.write_str("a name is not empty and does not begin with `__`, which is reserved")
-            }
-            Rejection::EdgeExists => out.write_str("there is such an edge"),
-            Rejection::NoSuchEdge => {
-                out.write_str("there is no such edge; routes, branches and commands are not edges")
-            }
-            Rejection::OutOfEnd => out.write_str("END leads nowhere"),
-            Rejection::IntoStart => out.write_str("nothing leads to START"),
-            Rejection::SelfEdge => out.write_str("a node cannot depend on itself"),
-            Rejection::ClosesCycle(nodes) => {
-                let nodes: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
-                write!(out, "it closes the cycle {}", nodes.join(" -> "))
-            }
-            Rejection::Done { node } => write!(out, "node `{node}` is done"),
-            Rejection::Running { node } => write!(out, "node `{node}` runs already"),
-            Rejection::NothingToReuse { node } => {
-                write!(out, "node `{node}` has not finished before, so it has no output to reuse")
-            }
-            Rejection::KeepsNothing { node } => {
-                write!(out, "node `{node}` keeps no output to reuse: build it with `.keep_output()`")
-            }
-            Rejection::NeedsTemplate => out.write_str(
-                "a function or closure cannot be stored or sent to another process, and this graph has a checkpointer or \
-                 a host: build the graph with a `.template(..)` for it, and add the node from that",
-            ),
-            Rejection::UnknownTemplate { name, nearest } => {
-                write!(out, "there is no template `{name}`{}", near(nearest))
-            }
-            Rejection::BadArguments(problem) => {
-                write!(out, "the template does not accept its arguments: {problem}")
-            }
-            Rejection::Unfit(problem) => out.write_str(problem),
-            Rejection::TooLate => out.write_str("the task that makes it has ended"),
-        }
-    }
 }

@@ -5,7 +5,7 @@
 //! different targets never both run. Paths out of the join itself do not count: it would have to fire first.
 //! Commands without targets and temporary nodes cannot be judged and give no warning.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use petgraph::algo::dominators::{Dominators, simple_fast};
 use petgraph::algo::tarjan_scc;
@@ -57,17 +57,19 @@ pub(super) fn exclusive_sources(shape: &Shape) -> Vec<Warning> {
 }
 
 fn waits_for_several(edge: &ResolvedEdge) -> bool {
-    edge.is_join()
+    edge.is_join
         && edge.sources.len() > 1
         && edge.needed as usize == edge.sources.len()
         && edge.timeout.is_none()
 }
 
+fn distinct_targets(route: &RouteShape) -> BTreeSet<u32> {
+    route.targets.iter().map(|(target, _)| *target).collect()
+}
+
 /// Whether a route picks one of several targets.
 fn chooses(route: &RouteShape) -> bool {
-    let mut targets = route.targets.iter().map(|(target, _)| *target);
-    let first = targets.next();
-    !route.picks_several && targets.any(|target| Some(target) != first)
+    !route.picks_several && distinct_targets(route).len() > 1
 }
 
 /// Reachability through paths, optionally without the paths out of one join.
@@ -98,10 +100,7 @@ impl Reach {
         }
         let mut choices = HashMap::new();
         for (router, route) in shape.routes.iter().enumerate() {
-            let mut targets: Vec<u32> = route.targets.iter().map(|(target, _)| *target).collect();
-            targets.sort_unstable();
-            targets.dedup();
-            for target in targets.into_iter().filter(|target| *target != END_ID) {
+            for target in distinct_targets(route).into_iter().filter(|target| *target != END_ID) {
                 let choice = ways.add_node(());
                 ways.add_edge(index(route.from), choice, ());
                 ways.add_edge(choice, index(target), ());
@@ -179,10 +178,7 @@ fn once(shape: &Shape, without: Option<usize>) -> Vec<bool> {
         add(edge.target, &edge.sources[..]);
     }
     for route in &shape.routes {
-        let mut targets: Vec<u32> = route.targets.iter().map(|(target, _)| *target).collect();
-        targets.sort_unstable();
-        targets.dedup();
-        for target in targets {
+        for target in distinct_targets(route) {
             add(target, std::slice::from_ref(&route.from));
             // The route may pick the target twice.
             (0..u32::from(route.picks_several)).for_each(|_| add(target, &[]));

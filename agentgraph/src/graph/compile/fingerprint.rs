@@ -23,9 +23,9 @@ impl Shape {
         for edge in &self.edges {
             let mut sources: Vec<String> = edge.sources.iter().map(|source| name(*source)).collect();
             sources.sort();
-            let word = if edge.is_join() { "join" } else { "edge" };
+            let word = if edge.is_join { "join" } else { "edge" };
             let mut line = format!("{word} {} -> {}", sources.join(" + "), name(edge.target));
-            if edge.is_join() && edge.needed as usize != edge.sources.len() {
+            if edge.is_join && edge.needed as usize != edge.sources.len() {
                 line.push_str(&format!(" at least {}", edge.needed));
             }
             if let Some(limit) = edge.timeout {

@@ -26,7 +26,7 @@ pub(super) fn check_inputs(
         }
     };
     for edge in edges {
-        check(if edge.is_join() { "join" } else { "edge" }, edge.target, edge.place);
+        check(if edge.is_join { "join" } else { "edge" }, edge.target, edge.place);
     }
     for route in routes.iter().filter(|route| route.word == "route") {
         for (target, _) in route.targets.iter().filter(|(_, dispatches)| !dispatches) {

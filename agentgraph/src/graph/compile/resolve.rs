@@ -10,6 +10,7 @@ use crate::graph::problem::ProblemKind;
 use crate::graph::sources::JoinPolicy;
 use crate::graph::topology::END_ID;
 use crate::graph::{Break, CodePlace, DeclaredBreak, DeclaredEdge, DeclaredNode, DeclaredRouter, Sources};
+use crate::words::quoted;
 
 /// The targets of a node's commands.
 pub(super) enum CommandTargets {
@@ -45,14 +46,8 @@ pub(super) struct ResolvedEdge {
     pub(super) timeout: Option<Duration>,
     pub(super) target: u32,
     /// A list of one source is a join only if it has something to wait for.
-    pub(super) joins: bool,
+    pub(super) is_join: bool,
     pub(super) place: CodePlace,
-}
-
-impl ResolvedEdge {
-    pub(super) fn is_join(&self) -> bool {
-        self.joins
-    }
 }
 
 pub(super) fn resolve_edges(
@@ -86,8 +81,8 @@ pub(super) fn resolve_edges(
         let mut key = sources.clone();
         key.sort_unstable();
         if !seen.insert((key, target)) {
-            let from: Vec<String> = declared.names.iter().map(|name| format!("`{name}`")).collect();
-            let kind = ProblemKind::DuplicateEdge { from: from.join(" + "), to: edge.target.to_string() };
+            let from = quoted(&declared.names, " + ");
+            let kind = ProblemKind::DuplicateEdge { from, to: edge.target.to_string() };
             problems.add(kind, edge.place);
             continue;
         }
@@ -97,8 +92,8 @@ pub(super) fn resolve_edges(
         };
         let needed = needed as u32;
         let timeout = declared.timeout;
-        let joins = sources.len() > 1 || (eager && declared.joins);
-        edges.push(ResolvedEdge { sources, needed, timeout, target, joins, place: edge.place });
+        let is_join = sources.len() > 1 || (eager && declared.joins);
+        edges.push(ResolvedEdge { sources, needed, timeout, target, is_join, place: edge.place });
     }
     edges
 }

@@ -166,7 +166,7 @@ impl Shape {
                     .push(Warning { kind: WarningKind::NoWayToEnd { node: name }, place: Some(node.place) });
             }
         }
-        for edge in self.edges.iter().filter(|edge| edge.is_join()) {
+        for edge in self.edges.iter().filter(|edge| edge.is_join) {
             if let Some(source) = edge.sources.iter().find(|source| !reached.contains(&(**source as usize))) {
                 let to = self.names.name(edge.target).to_owned();
                 let source_node = self.names.name(*source).to_owned();
@@ -186,7 +186,7 @@ impl Shape {
     pub(super) fn drawing(&self, nodes: &[DeclaredNode]) -> Drawing {
         let mut lines = Vec::new();
         for edge in &self.edges {
-            let kind = if edge.is_join() { LineKind::Join } else { LineKind::Edge };
+            let kind = if edge.is_join { LineKind::Join } else { LineKind::Edge };
             lines.extend(edge.sources.iter().map(|source| Line {
                 from: *source,
                 to: Some(edge.target),
@@ -233,10 +233,10 @@ impl Shape {
         let mut join_words = 0;
         for edge in &self.edges {
             match &edge.sources[..] {
-                [source] if !edge.joins && edge.target != END_ID => {
+                [source] if !edge.is_join && edge.target != END_ID => {
                     successors[*source as usize].push(edge.target);
                 }
-                [source] if !edge.joins => exits[*source as usize].ends = true,
+                [source] if !edge.is_join => exits[*source as usize].ends = true,
                 sources => {
                     for (place, source) in sources.iter().enumerate() {
                         join_sources[*source as usize].push((joins.len() as u32, place as u32));
@@ -301,7 +301,7 @@ pub(super) fn check_detached(
             add(id, "which only a node of an eager graph can be: add `.eager()` to the builder", node.place);
         }
     }
-    for edge in shape.edges.iter().filter(|edge| edge.is_join()) {
+    for edge in shape.edges.iter().filter(|edge| edge.is_join) {
         let (detached, normal): (Vec<u32>, Vec<u32>) =
             edge.sources.iter().partition(|node| is_detached(**node));
         if let (Some(node), false) = (detached.first(), normal.is_empty()) {
