@@ -9,7 +9,7 @@ mod events;
 mod far;
 mod reply;
 
-pub(crate) use call::{EncodedState, TaskDetails, TaskNames};
+pub(crate) use call::{EncodedState, TaskDetails};
 pub use call::{TaskCall, TaskLimit};
 pub(crate) use events::FarSink;
 pub use events::{TaskEvent, TaskEventKind, TaskEvents};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::context::Units;
+use crate::context::{RunShared, TaskRequest, Units};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::policy::Limit;
@@ -121,21 +121,6 @@ pub(crate) struct TaskDetails {
     pub(crate) started: Vec<String>,
 }
 
-/// The names of a call, as its maker gives them.
-pub(crate) struct TaskNames {
-    pub(crate) run: RunId,
-    pub(crate) thread: Option<String>,
-    pub(crate) task: TaskId,
-    pub(crate) step: u64,
-    pub(crate) max_supersteps: u64,
-    pub(crate) node: String,
-    pub(crate) path: Vec<String>,
-    pub(crate) namespace: String,
-    pub(crate) index: u32,
-    pub(crate) remote: bool,
-    pub(crate) limit: Option<TaskLimit>,
-}
-
 /// A state as bytes, and their hash.
 #[derive(Clone)]
 pub(crate) struct EncodedState {
@@ -163,26 +148,29 @@ fn hash_of(bytes: &[u8]) -> [u8; 32] {
 
 impl TaskCall {
     /// The first attempt of a task.
-    pub(crate) fn new(names: TaskNames, state: EncodedState, details: &TaskDetails) -> Result<Self, Error> {
-        let TaskNames { run, thread, task, step, max_supersteps, node, path, namespace, .. } = names;
-        let (index, remote, limit) = (names.index, names.remote, names.limit);
-        let details = encoded(&node, details)?;
+    pub(crate) fn new(
+        shared: &RunShared,
+        request: TaskRequest,
+        node: &str,
+        state: EncodedState,
+        details: &TaskDetails,
+    ) -> Result<Self, Error> {
         Ok(TaskCall {
-            run,
-            thread,
-            task,
-            step,
-            max_supersteps,
-            node,
-            path,
-            namespace,
-            index,
+            run: shared.run,
+            thread: shared.thread.as_deref().map(str::to_owned),
+            task: shared.task_id(request),
+            step: request.step,
+            max_supersteps: shared.bounds.max_supersteps,
+            node: node.to_owned(),
+            path: shared.path(),
+            namespace: shared.namespace().to_owned(),
+            index: request.index,
             attempt: 1,
-            remote,
-            limit,
+            remote: false,
+            limit: None,
             state_hash: state.hash,
             state: Some(Blob(state.bytes)),
-            details,
+            details: encoded(node, details)?,
         })
     }
 

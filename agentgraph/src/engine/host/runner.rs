@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use serde_json::Value;
 
 use super::exit::{arrived, leaving};
-use crate::context::host::{
-    EncodedState, Host, Reply, TaskCall, TaskDetails, TaskLimit, TaskNames, TaskReply,
-};
+use crate::context::host::{EncodedState, Host, Reply, TaskCall, TaskDetails, TaskLimit, TaskReply};
 use crate::context::{Interrupted, RunShared, TaskRequest, Units, VisibleEdits};
 use crate::engine::stored::{StoredStep, from_bytes};
 use crate::erased::{NodeFuture, NodeResult};
@@ -173,19 +171,6 @@ fn task_call(
     details: TaskDetails,
 ) -> Result<TaskCall, Error> {
     let Task { shared, request, .. } = *task;
-    let names = TaskNames {
-        run: shared.run,
-        thread: shared.thread.as_deref().map(str::to_owned),
-        task: shared.task_id(request),
-        step: request.step,
-        max_supersteps: shared.bounds.max_supersteps,
-        node: node.name.to_owned(),
-        path: shared.path(),
-        namespace: shared.namespace().to_owned(),
-        index: request.index,
-        remote: node.remote,
-        limit: node.limit.map(TaskLimit::from),
-    };
     let (spent, budget) = shared.root().bounds.spending.known();
     let details = TaskDetails {
         input: task.input.map(InputValue::encode).transpose()?.map(Bytes),
@@ -197,7 +182,9 @@ fn task_call(
         budget,
         ..details
     };
-    TaskCall::new(names, state, &details)
+    let mut call = TaskCall::new(shared, request, node.name, state, &details)?;
+    (call.remote, call.limit) = (node.remote, node.limit.map(TaskLimit::from));
+    Ok(call)
 }
 
 impl Encoded {
