@@ -17,16 +17,15 @@ struct ChannelForm {
     reducer: JsonReducer,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some")]
     initial: Option<Value>,
-    #[serde(default, skip_serializing_if = "LifetimeForm::is_thread")]
-    lifetime: LifetimeForm,
+    #[serde(default = "thread", with = "LifetimeForm", skip_serializing_if = "is_thread")]
+    lifetime: Lifetime,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     secret: bool,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Lifetime", rename_all = "snake_case")]
 enum LifetimeForm {
-    #[default]
     Thread,
     Run,
     Ephemeral,
@@ -42,32 +41,12 @@ fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::
     Value::deserialize(deserializer).map(Some)
 }
 
-impl LifetimeForm {
-    fn is_thread(&self) -> bool {
-        *self == LifetimeForm::Thread
-    }
+fn thread() -> Lifetime {
+    Lifetime::Thread
 }
 
-impl From<Lifetime> for LifetimeForm {
-    fn from(lifetime: Lifetime) -> Self {
-        match lifetime {
-            Lifetime::Thread => LifetimeForm::Thread,
-            Lifetime::Run => LifetimeForm::Run,
-            Lifetime::Ephemeral => LifetimeForm::Ephemeral,
-            Lifetime::Untracked => LifetimeForm::Untracked,
-        }
-    }
-}
-
-impl From<LifetimeForm> for Lifetime {
-    fn from(form: LifetimeForm) -> Self {
-        match form {
-            LifetimeForm::Thread => Lifetime::Thread,
-            LifetimeForm::Run => Lifetime::Run,
-            LifetimeForm::Ephemeral => Lifetime::Ephemeral,
-            LifetimeForm::Untracked => Lifetime::Untracked,
-        }
-    }
+fn is_thread(lifetime: &Lifetime) -> bool {
+    *lifetime == Lifetime::Thread
 }
 
 impl Serialize for JsonChannels {
@@ -78,7 +57,7 @@ impl Serialize for JsonChannels {
             key: channel.name.to_string(),
             reducer: reducer.clone(),
             initial: Some(initial.clone()),
-            lifetime: channel.lifetime.into(),
+            lifetime: channel.lifetime,
             secret: channel.secret,
         }))
     }
@@ -95,7 +74,7 @@ impl<'de> Deserialize<'de> for JsonChannels {
                 return Err(D::Error::custom(format!("the key `{}` is there twice", form.key)));
             }
             let initial = form.initial.unwrap_or_else(|| form.reducer.usual_value());
-            channels = channels.add(form.key, initial, form.reducer, form.lifetime.into(), form.secret);
+            channels = channels.add(form.key, initial, form.reducer, form.lifetime, form.secret);
         }
         Ok(channels)
     }
