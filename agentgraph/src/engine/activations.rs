@@ -11,7 +11,6 @@ use crate::graph::GraphCore;
 use crate::record::bytes::Bytes;
 use crate::record::header::StoredState;
 use crate::typed::AnyState;
-use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::engine::corrupt;
 use agentgraph_checkpoint::fold::{Folded, Value};
 
@@ -62,17 +61,12 @@ fn kept_state(
     made: u64,
     state: &AnyState,
 ) -> Result<StoredState, Error> {
-    let described = core.schema.channels();
-    let mut written = DeltaWriter::new(described.len());
-    let stored = || described.iter().enumerate().filter(|(_, channel)| channel.is_stored());
-    for (at, _) in stored() {
-        (journal.codec().record_channel)(state.seen(), &core.schema, at, &mut written)?;
-    }
+    let written = journal.codec().whole(&core.schema, state)?;
     let unreadable = |error| corrupt(journal.place(), journal.next_id(), error);
     let mut folded = Folded::default();
     folded.apply(written.bytes(), None).map_err(unreadable)?;
     let mut channels = Vec::new();
-    for (at, channel) in stored() {
+    for (at, channel) in core.schema.channels().iter().enumerate() {
         if let Value::Bytes(value) = folded.value(at).map_err(unreadable)? {
             channels.push((channel.name.clone().into_owned(), Bytes(value.into_owned())));
         }

@@ -71,12 +71,22 @@ impl Loop {
         let Some(DeferredCommit { source, abandoned, halt }) = journal.end_waiting().await? else {
             return Ok(());
         };
-        let halts: Vec<_> =
-            halt.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
-        let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
         if let Some(eager) = &mut self.position.eager {
             eager.keep_states(&self.position.graph, journal)?;
         }
+        self.commit_halted(source, abandoned, halt).await
+    }
+
+    /// Commits with the static interrupts after these nodes.
+    pub(super) async fn commit_halted(
+        &mut self,
+        source: Source,
+        abandoned: Option<RunId>,
+        halted: Vec<String>,
+    ) -> Result<(), Error> {
+        let halts: Vec<_> =
+            halted.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
+        let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
         match self.try_commit(source, abandoned, stop.as_ref())? {
             Some(prepared) => self.commit_later(prepared).await,
             None => Ok(()),

@@ -36,7 +36,7 @@ use agentgraph_checkpoint::{PendingWrite, Source, TaskId};
 impl Loop {
     /// Runs activation after activation until there is a reason to pause.
     pub(super) async fn activations(&mut self) -> Result<Pause, Error> {
-        let mut course = Course::new();
+        let mut course = Course::default();
         let mut running = RunningTasks::default();
         self.adopt().await?;
         let mut rounds: u64 = 0;
@@ -242,18 +242,16 @@ impl Loop {
             // Its question is open again.
             return;
         }
-        let Some(eager) = &mut self.position.eager else { return };
-        if let Some(activation) = eager.flow.open.get_mut(&key) {
+        if let Some(activation) = self.changed(key) {
             activation.error = Some(failure);
-            eager.flow.change(key);
         }
     }
 
     fn forget_error(&mut self, key: Key) {
-        let Some(eager) = &mut self.position.eager else { return };
-        if let Some(activation) = eager.flow.open.get_mut(&key).filter(|one| one.error.is_some()) {
+        if self.activation(key).is_some_and(|one| one.error.is_some())
+            && let Some(activation) = self.changed(key)
+        {
             activation.forget_error();
-            eager.flow.change(key);
         }
     }
 
@@ -267,12 +265,10 @@ impl Loop {
         failure: Arc<Failure>,
     ) -> Result<(), Error> {
         let task = self.activation_id(key);
-        let Some(eager) = &mut self.position.eager else { return Ok(()) };
-        if let Some(activation) = eager.flow.open.get_mut(&key) {
+        if let Some(activation) = self.changed(key) {
             activation.handler = Some(Handler { node: handler, failure: Arc::clone(&failure) });
             activation.left = None;
             activation.error = None;
-            eager.flow.change(key);
         }
         if let (Some(journal), Some(task)) = (&mut self.records.journal, task) {
             let mut writes = vec![PendingWrite { task, slot: FAILED, bytes: to_bytes(&*failure)? }];
@@ -331,6 +327,19 @@ impl Loop {
 
     fn activation_mut(&mut self, key: Key) -> Option<&mut Activation> {
         self.position.eager.as_mut()?.flow.open.get_mut(&key)
+    }
+
+    /// An activation to be changed, which the next record then contains.
+    fn changed(&mut self, key: Key) -> Option<&mut Activation> {
+        let flow = &mut self.position.eager.as_mut()?.flow;
+        if flow.open.contains_key(&key) {
+            flow.change(key);
+        }
+        flow.open.get_mut(&key)
+    }
+
+    fn open_keys(&self) -> Vec<Key> {
+        self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect()
     }
 
     /// The id of the task or handler that acts in an activation.

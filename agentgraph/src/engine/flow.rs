@@ -26,6 +26,7 @@ pub(crate) struct Key {
 }
 
 /// One execution of a node, planned or under way. One field per key that its record may have.
+#[derive(Default)]
 pub(crate) struct Activation {
     pub(in crate::engine) node: u32,
     /// The node that led to it.
@@ -61,8 +62,9 @@ pub(super) struct Handler {
 }
 
 /// The progress of an activation in this call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
+    #[default]
     Ready,
     Runs,
     /// It waits for an answer, or for a call that continues past a static interrupt.
@@ -182,13 +184,7 @@ impl Flow {
                 read: commit.id,
                 read_at: commit.at,
                 after,
-                told: false,
-                left: None,
-                handler: None,
-                error: None,
-                error_is_over: false,
-                phase: Phase::Ready,
-                again: false,
+                ..Activation::default()
             };
             self.begin(Key { made: commit.at, index }, activation, core.is_detached(node));
         }

@@ -37,7 +37,7 @@ use agentgraph_checkpoint::header::HeaderMap;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, RowKind, Tail};
 
 /// The fields and the header of a checkpoint, before names are looked up in the graph.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Replay {
     pub(crate) id: CheckpointId,
     /// The content of its headers, as read; `header` is the same in this release's types.
@@ -89,15 +89,7 @@ pub(crate) async fn replay_from(
     place: Place<'_>,
     tail: &mut Tail,
 ) -> Result<Box<Replay>, Error> {
-    let mut replayed = Box::new(Replay {
-        id: CheckpointId::default(),
-        map: HeaderMap::default(),
-        header: Header::default(),
-        folded: Folded::default(),
-        replay: 0,
-        since_full: 0,
-        deltas: 0,
-    });
+    let mut replayed = Box::<Replay>::default();
     // Each row is freed when it has been applied: the values that are decoded next take its memory.
     for row in std::mem::take(&mut tail.rows) {
         apply_row(&mut replayed, row.id, row.kind, &row.record)

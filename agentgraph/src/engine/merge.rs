@@ -10,10 +10,10 @@ use crate::engine::frontier::Frontier;
 use crate::engine::recorder::Recorder;
 use crate::engine::task_output::{Routing, Target, TaskOutput, target, undeclared_target, unknown_target};
 use crate::error::Error;
+use crate::graph::RouterFn;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::{END_ID, Exits, Topology};
-use crate::graph::{GraphCore, RouterFn};
 use crate::state::StateError;
 use crate::step::{Goto, InputValue};
 use crate::typed::{AnyState, AnyUpdate, Seen};
@@ -454,14 +454,4 @@ impl Merge<'_> {
             None => self.next.pull(target),
         }
     }
-}
-
-/// Applies an update without successors, outside a superstep.
-pub(super) fn write(
-    core: &GraphCore,
-    state: &mut AnyState,
-    mut recorder: Recorder<'_>,
-    update: AnyUpdate,
-) -> Result<(), Error> {
-    recorder.apply(state, &core.schema, update).map_err(Error::from)
 }

@@ -6,7 +6,7 @@ use crate::engine::activations::Activations;
 use crate::engine::journal::Journal;
 use crate::engine::kept_outputs::NewOutputs;
 use crate::engine::lifetimes::begin_merge;
-use crate::engine::merge::{Merge, write};
+use crate::engine::merge::Merge;
 use crate::engine::recorder::Recorder;
 use crate::engine::{Loop, now};
 use crate::error::Error;
@@ -105,7 +105,7 @@ impl Loop {
     /// Writes an update without successors into the open record.
     pub(super) fn write(&mut self, update: AnyUpdate) -> Result<(), Error> {
         let state = Arc::make_mut(&mut self.position.state);
-        let recorder = Recorder::of(&mut self.records.journal, &mut self.records.trace);
-        write(&self.position.graph, state, recorder, update)
+        let mut recorder = Recorder::of(&mut self.records.journal, &mut self.records.trace);
+        recorder.apply(state, &self.position.graph.schema, update).map_err(Error::from)
     }
 }

@@ -43,7 +43,6 @@ use crate::record::codec::Codec;
 use crate::record::once::StoredOnce;
 use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use crate::words::{AskedQuestion, DroppedEdits, EditError, GraphEdit, Interrupt, StopReason};
-use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 impl<O: Output, S: PassInput> Driver for Wiring<O, S> {
@@ -436,14 +435,6 @@ where
             Some(journal) => journal.step_place(),
             None => nowhere(&self.run.runtime.shared, 0),
         };
-        TaskId::derive(&TaskPlace {
-            thread: place.thread,
-            run: place.run,
-            namespace: place.namespace,
-            branch: place.branch,
-            parent: place.parent,
-            node: self.name(node),
-            dispatch: None,
-        })
+        place.task(self.name(node), None)
     }
 }

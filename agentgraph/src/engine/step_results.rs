@@ -24,7 +24,6 @@ use crate::record::codec::Codec;
 use crate::record::header::StoredStuck;
 use crate::session::Sessions;
 use crate::step::InputValue;
-use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 #[derive(Default)]
@@ -183,10 +182,8 @@ pub(super) fn stored_step(
         update: update.map(Bytes),
         targets: targets.collect::<Result<_, Error>>()?,
         replaces_edges: done.replaces_edges(),
-        turn: None,
         edits: edits.collect(),
-        memories: StoredMemories::new(),
-        stuck: Vec::new(),
+        ..StoredStep::default()
     })
 }
 

@@ -23,7 +23,7 @@ use agentgraph_checkpoint::header::StoredMemories;
 use agentgraph_checkpoint::{PendingWrite, TaskId, canonical, delta};
 
 /// The step of a finished task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredStep {
     /// The version of the state that the update was written for.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -277,17 +277,7 @@ impl StoredStep {
     }
 
     fn of_encoded(version: u32, update: Option<Vec<u8>>) -> Self {
-        StoredStep {
-            version,
-            update: update.map(Bytes),
-            targets: Vec::new(),
-            replaces_edges: false,
-            turn: None,
-            edits: Vec::new(),
-            memories: StoredMemories::new(),
-            stuck: Vec::new(),
-            kinds: Vec::new(),
-        }
+        StoredStep { version, update: update.map(Bytes), ..StoredStep::default() }
     }
 
     /// The same step, migrated to the current version of the state.

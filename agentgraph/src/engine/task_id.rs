@@ -16,6 +16,12 @@ pub(crate) struct StepPlace<'a> {
 }
 
 impl StepPlace<'_> {
+    /// The id of a task of this step.
+    pub(super) fn task(self, node: &str, dispatch: Option<(&str, u32)>) -> TaskId {
+        let StepPlace { thread, namespace, run, branch, parent } = self;
+        TaskId::derive(&TaskPlace { thread, run, namespace, branch, parent, node, dispatch })
+    }
+
     /// The origin of the tasks of a stored run that edges led to here.
     #[inline]
     pub(super) fn origin(self) -> TaskOrigin {
@@ -33,39 +39,15 @@ pub(crate) fn task_id(
     let dispatch = index.checked_sub(frontier.pulled.len()).map(|at| &frontier.dispatched[at]);
     let node = name(frontier.task(index).0);
     let from = dispatch.map(|dispatch| (name(dispatch.from), dispatch.index));
-    TaskId::derive(&TaskPlace {
-        thread: place.thread,
-        run: place.run,
-        namespace: place.namespace,
-        branch: place.branch,
-        parent: place.parent,
-        node: &node,
-        dispatch: from.as_ref().map(|(from, index)| (&**from, *index)),
-    })
+    place.task(&node, from.as_ref().map(|(from, index)| (&**from, *index)))
 }
 
 /// The id of an activation of an eager run. `place` is the place of the commit that made it.
 pub(super) fn activation_id(place: StepPlace<'_>, node: &str, from: &str, index: u32) -> TaskId {
-    TaskId::derive(&TaskPlace {
-        thread: place.thread,
-        run: place.run,
-        namespace: place.namespace,
-        branch: place.branch,
-        parent: place.parent,
-        node,
-        dispatch: Some((from, index)),
-    })
+    place.task(node, Some((from, index)))
 }
 
 /// The id of the handler of the failure at `index`. Its origin has a prefix that no node name may have.
 pub(crate) fn handler_id(place: StepPlace<'_>, failed: &str, index: usize, handler: &str) -> TaskId {
-    TaskId::derive(&TaskPlace {
-        thread: place.thread,
-        run: place.run,
-        namespace: place.namespace,
-        branch: place.branch,
-        parent: place.parent,
-        node: handler,
-        dispatch: Some((&format!("__error__{failed}"), index as u32)),
-    })
+    place.task(handler, Some((&format!("__error__{failed}"), index as u32)))
 }

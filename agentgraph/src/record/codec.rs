@@ -9,8 +9,6 @@ use crate::record::content::{Content, Entries, Tree, writes};
 use crate::state::Channel;
 use crate::state::{StateError, StoredState, without_secrets};
 use crate::typed::{AnySchema, AnyState, AnyUpdate, Seen};
-#[cfg(feature = "testing")]
-use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::DeltaWriter;
 #[cfg(feature = "testing")]
 use agentgraph_checkpoint::fold::{Folded, Value};
@@ -61,24 +59,26 @@ impl Codec {
             },
         }
     }
+
+    /// The stored channels of a state, as the operations of a record.
+    pub(crate) fn whole(&self, schema: &AnySchema, state: &AnyState) -> Result<DeltaWriter, StateError> {
+        let channels = schema.channels();
+        let mut whole = DeltaWriter::new(channels.len());
+        for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
+            (self.record_channel)(state.seen(), schema, at, &mut whole)?;
+        }
+        Ok(whole)
+    }
 }
 
 #[cfg(feature = "testing")]
 impl Codec {
     /// The stored channels of a state as they are encoded. Empty if one cannot be encoded.
     fn recorded(&self, schema: &AnySchema, state: &AnyState) -> Folded {
-        let channels = schema.channels();
-        let mut delta = DeltaWriter::new(channels.len());
-        delta.begin(CheckpointId::default());
-        for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-            if (self.record_channel)(state.seen(), schema, at, &mut delta).is_err() {
-                return Folded::default();
-            }
-        }
         let mut folded = Folded::default();
-        match folded.apply(delta.bytes(), None) {
-            Ok(_) => folded,
-            Err(_) => Folded::default(),
+        match self.whole(schema, state).map(|whole| folded.apply(whole.bytes(), None)) {
+            Ok(Ok(_)) => folded,
+            _ => Folded::default(),
         }
     }
 

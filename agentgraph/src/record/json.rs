@@ -7,7 +7,6 @@ use crate::record::codec::Codec;
 use crate::reduce::derived::decode_fields;
 use crate::state::MASK;
 use crate::typed::{AnySchema, AnyUpdate, Seen};
-use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::delta::{DeltaWriter, decode};
 use agentgraph_checkpoint::fold;
 
@@ -53,7 +52,6 @@ fn writes(
 pub(crate) fn of_state(codec: &Codec, schema: &AnySchema, state: Seen<'_>) -> Value {
     let channels = schema.channels();
     let mut delta = DeltaWriter::new(channels.len());
-    delta.begin(CheckpointId::default());
     let mut shown = Map::new();
     for (at, channel) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
         if channel.secret {

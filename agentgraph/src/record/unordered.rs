@@ -7,7 +7,6 @@
 use crate::error::{Code, Error};
 use crate::record::codec::Codec;
 use crate::typed::AnySchema;
-use agentgraph_checkpoint::CheckpointId;
 use agentgraph_checkpoint::canonical::sort_maps;
 use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::fold::{Folded, Value};
@@ -25,7 +24,6 @@ pub(crate) fn check_changes(codec: &Codec, schema: &AnySchema, operations: &[u8]
             let mut state = schema.initial();
             (codec.restore_channel)(&mut state, schema, at, value).ok()?;
             let mut delta = DeltaWriter::new(at + 1);
-            delta.begin(CheckpointId::default());
             (codec.record_channel)(state.seen(), schema, at, &mut delta).ok()?;
             let mut folded = Folded::default();
             folded.apply(delta.bytes(), None).ok()?;

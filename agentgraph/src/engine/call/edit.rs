@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use crate::engine::Loop;
 use crate::engine::frontier::Frontier;
 use crate::engine::left_over::EditedTasks;
 use crate::engine::task_output::{Target, target, unknown_target};
-use crate::engine::{Loop, Pause};
 use crate::error::{Code, Error};
 use crate::graph::joins::Joins;
 use crate::graph::topology::END_ID;
 use crate::step::Goto;
 use crate::typed::AnyUpdate;
-use crate::words::{END, Interrupt, InterruptKind};
+use crate::words::END;
 use agentgraph_checkpoint::Source;
 
 /// An edit: its update, and the position of the thread after it.
@@ -154,13 +154,8 @@ impl Loop {
             // Stored by the commit itself: stored before it, they would outlive an edit that fails.
             journal.carry(moved);
         }
-        let halted = std::mem::take(&mut self.inheritance.halted).into_iter();
-        let halts: Vec<_> = halted.map(|node| Interrupt::fixed(node, InterruptKind::After)).collect();
-        let stop = (!halts.is_empty()).then_some(Pause::Interrupted(halts));
-        match self.try_commit(source, None, stop.as_ref())? {
-            Some(prepared) => self.commit_later(prepared).await,
-            None => Ok(()),
-        }
+        let halted = std::mem::take(&mut self.inheritance.halted);
+        self.commit_halted(source, None, halted).await
     }
 
     /// Changes the state; the position stays the same.

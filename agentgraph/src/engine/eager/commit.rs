@@ -70,9 +70,7 @@ impl Loop {
     async fn interrupted(&mut self, course: &mut Course) -> Result<Pause, Error> {
         self.store_open_questions().await?;
         let (mut interrupts, mut fixed): (Vec<Interrupt>, Vec<Interrupt>) = Default::default();
-        let open: Vec<Key> =
-            self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
-        for key in open {
+        for key in self.open_keys() {
             let Some(activation) = self.activation(key) else { continue };
             if let Some(asked) = course.inside.remove(&key) {
                 interrupts.extend(asked);
@@ -214,9 +212,9 @@ impl Loop {
 
     /// Records the questions of a task, which then waits, and the answers that they void.
     pub(super) fn hold(&mut self, key: Key, asks: NewQuestions) {
-        let Some(eager) = &mut self.position.eager else { return };
-        let Some(activation) = eager.flow.open.get_mut(&key) else { return };
-        let node = self.position.graph.name(activation.actor()).to_owned();
+        let actor = self.activation(key).map_or(0, Activation::actor);
+        let node = self.position.graph.name(actor).to_owned();
+        let Some(activation) = self.changed(key) else { return };
         let left = activation.remains_mut();
         for request in asks.requests {
             left.request(request.n, StoredRequest::new(node.clone(), request));
@@ -226,7 +224,6 @@ impl Loop {
         }
         activation.phase = Phase::Waits;
         activation.forget_error();
-        eager.flow.change(key);
     }
 
     /// Takes back an answer that its task could not read, so that the interrupt stays open.
@@ -236,17 +233,16 @@ impl Loop {
         task: TaskId,
         refusal: &Refusal,
     ) -> Result<(), Error> {
-        let Some(eager) = &mut self.position.eager else { return Ok(()) };
-        let Some(activation) = eager.flow.open.get_mut(&key) else { return Ok(()) };
-        let node = self.position.graph.name(activation.actor());
+        let actor = self.activation(key).map_or(0, Activation::actor);
+        let node = self.position.graph.name(actor).to_owned();
+        let Some(activation) = self.changed(key) else { return Ok(()) };
         let left = activation.remains_mut();
         if let Some(asked) = &refusal.asked {
-            left.request(refusal.n, StoredRequest::new(node.to_owned(), asked.clone()));
+            left.request(refusal.n, StoredRequest::new(node.clone(), asked.clone()));
         }
         left.take(refusal.n, StoredAnswer::Refused);
-        eager.flow.change(key);
         match &mut self.records.journal {
-            Some(journal) => journal.put_writes(&refusal_writes(task, node, refusal, None)?).await,
+            Some(journal) => journal.put_writes(&refusal_writes(task, &node, refusal, None)?).await,
             None => Ok(()),
         }
     }

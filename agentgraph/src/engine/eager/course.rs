@@ -79,6 +79,7 @@ impl Ending {
 }
 
 /// One call of an eager run under way.
+#[derive(Default)]
 pub(super) struct Course {
     /// Tasks that were pending at their first poll and are not among the running ones yet.
     begun: Vec<RunningTask>,
@@ -102,21 +103,6 @@ pub(super) struct Course {
 }
 
 impl Course {
-    pub(super) fn new() -> Self {
-        Course {
-            begun: Vec::new(),
-            forgot: false,
-            started: BTreeMap::new(),
-            normal: 0,
-            ended: VecDeque::new(),
-            stop: None,
-            failed: Vec::new(),
-            inside: BTreeMap::new(),
-            limits: VecDeque::new(),
-            ending: None,
-        }
-    }
-
     pub(super) fn begin(&mut self, index: u32, started: StartedTask) {
         self.normal += usize::from(!started.detached);
         self.started.insert(index, started);

@@ -28,9 +28,7 @@ impl Loop {
     /// ids from now on. `before` is the place of their tasks before the edit.
     pub(in crate::engine) fn edit_flow(&mut self, updated: bool, before: Option<StepPlace<'_>>) {
         let commit = self.upcoming();
-        let keys: Vec<Key> =
-            self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
-        for key in keys {
+        for key in self.open_keys() {
             let called = self.activation(key).filter(|one| self.memory_of(one.actor()).is_some());
             let called = called.zip(before).map(|(one, place)| {
                 let known = one.left.as_ref().and_then(|left| left.call);

@@ -228,10 +228,8 @@ impl Loop {
             let Some(StartedTask { key, .. }) = course.started(one.index) else { continue };
             let Some(task) = self.activation_id(key) else { continue };
             writes.push(once_write(task, one)?);
-            let Some(eager) = &mut self.position.eager else { continue };
-            if let Some(activation) = eager.flow.open.get_mut(&key) {
+            if let Some(activation) = self.changed(key) {
                 activation.remains_mut().keep_once(one.slot, one.result.clone());
-                eager.flow.change(key);
             }
         }
         let stored = async {

@@ -29,9 +29,7 @@ impl Loop {
         let told = std::mem::take(&mut self.inheritance.past_breaks);
         let mut left_over = std::mem::take(&mut self.inheritance.left_over);
         self.note_failure_of(&left_over);
-        let open: Vec<Key> =
-            self.position.eager.iter().flat_map(|eager| eager.flow.open.keys().copied()).collect();
-        for key in open {
+        for key in self.open_keys() {
             if told {
                 self.mark_stop_reported(key);
             }
@@ -49,8 +47,7 @@ impl Loop {
                 let acting = self.activation_id(key);
                 left = acting.and_then(|task| left_over.remove(&task)).unwrap_or_default();
             }
-            let Some(eager) = &mut self.position.eager else { return };
-            if let Some(activation) = eager.flow.open.get_mut(&key) {
+            if let Some(activation) = self.changed(key) {
                 if left.waits() {
                     activation.phase = Phase::Waits;
                 }
@@ -58,16 +55,15 @@ impl Loop {
                 if !left.is_bare() || activation.error.is_none() {
                     activation.left = Some(Box::new(left));
                 }
-                eager.flow.change(key);
             }
         }
     }
 
     fn mark_stop_reported(&mut self, key: Key) {
-        let Some(eager) = &mut self.position.eager else { return };
-        if let Some(activation) = eager.flow.open.get_mut(&key).filter(|activation| !activation.told) {
+        if self.activation(key).is_some_and(|one| !one.told)
+            && let Some(activation) = self.changed(key)
+        {
             activation.told = true;
-            eager.flow.change(key);
         }
     }
 
@@ -92,14 +88,12 @@ impl Loop {
 
     /// Gives an activation its answer, so that it can continue.
     pub(in crate::engine) fn answer_in_flow(&mut self, key: Key, n: u32, answer: serde_json::Value) {
-        let Some(eager) = &mut self.position.eager else { return };
-        if let Some(activation) = eager.flow.open.get_mut(&key) {
+        if let Some(activation) = self.changed(key) {
             let left = activation.remains_mut();
             left.take(n, StoredAnswer::Given(answer));
             if !left.waits() {
                 activation.phase = Phase::Ready;
             }
-            eager.flow.change(key);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::flow::{Activation, Flow, Key, LastWrite, Phase};
+use crate::engine::flow::{Activation, Flow, Key, LastWrite};
 use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::stored::StoredRequest;
 use crate::engine::task_id::{StepPlace, activation_id, handler_id};
@@ -119,12 +119,8 @@ impl Flow {
                 read_at: eager.read_at.unwrap_or(eager.made),
                 after: eager.after.as_ref().map(|after| id(after)),
                 told: eager.left.as_ref().is_some_and(|left| left.told),
-                left: None,
-                handler: None,
-                error: None,
-                error_is_over: false,
-                phase: Phase::Ready,
                 again: true,
+                ..Activation::default()
             };
             flow.begin(Key { made: eager.made, index: eager.index }, activation, core.is_detached(node));
         }

@@ -23,8 +23,7 @@ use crate::session::{SessionChange, StoredSessions};
 use crate::step::InputValue;
 use crate::typed::{AnySchema, AnyState};
 use crate::words::{AnswerState, AskedQuestion, Spot};
-use agentgraph_checkpoint::delta::DeltaWriter;
-use agentgraph_checkpoint::{CheckpointId, TaskId};
+use agentgraph_checkpoint::TaskId;
 
 /// Connects a [`Host`] to the loop of one run.
 pub(crate) struct HostRunner {
@@ -141,13 +140,7 @@ impl HostRunner {
         if let Some(encoded) = newest.as_ref().filter(|encoded| encoded.is_of(state)) {
             return Ok(encoded.bytes.clone());
         }
-        let channels = core.schema.channels();
-        let mut operations = DeltaWriter::new(channels.len());
-        operations.begin(CheckpointId::default());
-        for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-            (self.codec.record_channel)(state.seen(), &core.schema, at, &mut operations)?;
-        }
-        let bytes = EncodedState::new(operations.bytes());
+        let bytes = EncodedState::new(self.codec.whole(&core.schema, state)?.bytes());
         *newest = Some(Encoded { state: Arc::downgrade(state), bytes: bytes.clone() });
         Ok(bytes)
     }

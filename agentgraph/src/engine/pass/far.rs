@@ -24,9 +24,9 @@ use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::step::Step;
 use crate::typed::{AnySchema, AnyState, AnyUpdate, Seen};
+use agentgraph_checkpoint::Place;
 use agentgraph_checkpoint::delta::DeltaWriter;
 use agentgraph_checkpoint::fold::{Folded, Value};
-use agentgraph_checkpoint::{CheckpointId, Place};
 
 /// What a node of a pass reads, in place of a state: equal for all nodes with the same dependencies.
 #[derive(Serialize, Deserialize)]
@@ -85,7 +85,6 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let outputs = held.iter().map(|(name, output)| (Arc::clone(name), Arc::clone(output))).collect();
         let outputs = OutputsUpdate { outputs, ..OutputsUpdate::default() };
         let mut input = DeltaWriter::new(schema.channels().len());
-        input.begin(CheckpointId::default());
         // The view has no edits of before the pass: they are sent as edits of the graph.
         (codec.record_channel)(Seen::of(&*self.view), schema, self.wiring.names.len(), &mut input)?;
         let view = PassView {

@@ -19,7 +19,6 @@ use crate::step::Step;
 use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{Interrupt, TaskEnd};
 use agentgraph_checkpoint::PendingWrite;
-use agentgraph_checkpoint::header::StoredMemories;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
     /// Judges the result of a node. The control cell is read first: a task that has asked waits, whatever it
@@ -209,14 +208,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         let name = self.name(request.node);
         let mut step = StoredStep {
             version: self.run.position.graph.stored.migrations.version,
-            update: None,
-            targets: Vec::new(),
-            replaces_edges: false,
-            edits: Vec::new(),
-            memories: StoredMemories::new(),
-            stuck: Vec::new(),
-            kinds: Vec::new(),
             turn: Some(StoredTurn { node: name.to_owned(), place: self.ended.done, edits, dropped }),
+            ..StoredStep::default()
         };
         if let (Some(output), Some(journal)) = (output, &self.run.records.journal) {
             let update = OutputsUpdate::output(name.into(), Arc::clone(output));
