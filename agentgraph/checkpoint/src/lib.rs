@@ -70,6 +70,7 @@
 // - `frame`: how a record is divided into bytes
 // - `delta`: the change of a superstep as bytes
 // - `canonical`: maps in one order
+// - `signed`: numbers and times in databases
 // - `services`: time and randomness
 // - `error`: errors and their codes
 // - `place`: where a row is
@@ -116,6 +117,8 @@ mod refused;
 mod row;
 #[doc(hidden)]
 pub mod services;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod signed;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;

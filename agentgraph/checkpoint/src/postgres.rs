@@ -31,7 +31,7 @@ pub use open::PostgresSaverBuilder;
 
 use std::fmt;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
@@ -48,7 +48,6 @@ use crate::id::CheckpointId;
 use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
-use crate::services::micros;
 use crate::stops::StopListeners;
 use crate::upkeep::Upkeep;
 use dial::Dial;
@@ -437,13 +436,4 @@ impl fmt::Debug for PostgresSaver {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("PostgresSaver").field("pool", &self.calls.pool.status()).finish_non_exhaustive()
     }
-}
-
-fn as_time(time: SystemTime) -> i64 {
-    i64::try_from(micros(time)).unwrap_or(i64::MAX)
-}
-
-fn from_time(micros: i64) -> SystemTime {
-    let since = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
-    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
 }

@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::fault::Fault;
-use super::rows::{as_fence, check_names};
+use super::rows::check_names;
 use super::statements::{Connection, Value};
 use super::upkeep::name;
-use super::{as_time, from_time};
 use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
 use crate::row::Place;
+use crate::signed::{as_fence, as_time, from_time};
 
 /// How long an owner without any connection counts as alive, if not set. The server closes the connections
 /// of a process that dies. A restart or a broken network closes those of a live process too, which

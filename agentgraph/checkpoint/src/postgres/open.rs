@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Config, NoTls, Socket};
+use tokio_postgres::{Config, Socket};
 
-use super::dial::{Connector, Dial, connector};
+use super::dial::{Connector, Dial};
 use super::fault::{Fault, explain};
 use super::leases::{self, GRACE};
 use super::listen::Listener;
@@ -68,6 +68,51 @@ impl ServerOptions {
         }
     }
 }
+
+/// The methods that the builders of a saver and a store on a server have in common.
+macro_rules! server_methods {
+    ($opened:ident, $explain:expr) => {
+        /// The longest time that connecting to the server may take, for each address in the URL; 10 seconds
+        /// if neither this nor `connect_timeout` in the URL is set.
+        pub fn connect_timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.server.connect_timeout = timeout;
+            self
+        }
+
+        /// The longest time that a call waits for a connection of the pool while all are in use, before it
+        /// fails with [`StoreCode::Store`](crate::StoreCode::Store); 30 seconds if not set.
+        pub fn wait_timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.server.wait_timeout = timeout;
+            self
+        }
+
+        /// Connects without TLS: to a server on the same machine or in a private network.
+        ///
+        /// # Errors
+        #[doc = concat!("As [`", stringify!($opened), "::connect`].")]
+        pub async fn connect(self) -> Result<$opened, $crate::error::StoreError> {
+            self.connect_with(tokio_postgres::NoTls).await
+        }
+
+        /// Connects with TLS, by a connector for the crate `tokio-postgres`.
+        ///
+        /// # Errors
+        #[doc = concat!("As [`", stringify!($opened), "::connect`].")]
+        pub async fn connect_with<T>(self, tls: T) -> Result<$opened, $crate::error::StoreError>
+        where
+            T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+            T::TlsConnect: Send + Sync,
+            T::Stream: Send + Sync,
+            <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+        {
+            let answer_timeout = self.server.answer_timeout;
+            let connector = $crate::postgres::dial::connector(tls);
+            let opened = tokio::time::timeout(answer_timeout, self.open(connector)).await;
+            opened.unwrap_or(Err(Fault::Silent(answer_timeout))).map_err($explain)
+        }
+    };
+}
+pub(crate) use server_methods;
 
 impl PostgresSaverBuilder {
     pub(super) fn new(url: String) -> Self {
@@ -131,20 +176,6 @@ impl PostgresSaverBuilder {
         self
     }
 
-    /// The longest time that connecting to the server may take, for each address in the URL; 10 seconds if
-    /// neither this nor `connect_timeout` in the URL is set.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.server.connect_timeout = timeout;
-        self
-    }
-
-    /// The longest time that a call waits for a connection of the pool while all are in use, before it
-    /// fails with [`StoreCode::Store`](crate::StoreCode::Store); 30 seconds if not set.
-    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
-        self.server.wait_timeout = timeout;
-        self
-    }
-
     /// The longest time that a call may take, before it fails with
     /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. It
     /// covers everything inside: waiting for a connection, opening one, all statements and repetitions, and
@@ -175,29 +206,7 @@ impl PostgresSaverBuilder {
         self
     }
 
-    /// Connects without TLS: to a server on the same machine or in a private network.
-    ///
-    /// # Errors
-    /// As [`PostgresSaver::connect`].
-    pub async fn connect(self) -> Result<PostgresSaver, StoreError> {
-        self.connect_with(NoTls).await
-    }
-
-    /// Connects with TLS, by a connector for the crate `tokio-postgres`.
-    ///
-    /// # Errors
-    /// As [`PostgresSaver::connect`].
-    pub async fn connect_with<T>(self, tls: T) -> Result<PostgresSaver, StoreError>
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send + Sync,
-        T::Stream: Send + Sync,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let answer_timeout = self.server.answer_timeout;
-        let opened = tokio::time::timeout(answer_timeout, self.open(connector(tls))).await;
-        opened.unwrap_or(Err(Fault::Silent(answer_timeout))).map_err(|fault| explain(fault, ""))
-    }
+    server_methods!(PostgresSaver, |fault| explain(fault, ""));
 
     async fn open(self, connector: Connector) -> Result<PostgresSaver, Fault> {
         let PostgresSaverBuilder { server, session_url, grace, share_from } = self;

@@ -11,6 +11,7 @@ use crate::error::{corrupt, stale};
 use crate::id::{CheckpointId, TaskId};
 use crate::lease::lease_lost;
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Row, RowKind};
+use crate::signed::as_fence;
 
 /// `held` locks the lease, so that it cannot be taken before this is committed. Nothing is inserted if the
 /// step is not after the newest, the place is new, or the fence is not the one of the lease. Two writers of
@@ -303,11 +304,6 @@ pub(super) fn read_write(
 
 pub(super) fn as_id(branch: i64, step: i64) -> CheckpointId {
     CheckpointId::new(u32::try_from(branch).unwrap_or(u32::MAX), step.unsigned_abs())
-}
-
-/// No lease has a fence that Postgres cannot store.
-pub(super) fn as_fence(fence: u64) -> i64 {
-    i64::try_from(fence).unwrap_or(-1)
 }
 
 /// Integers of Postgres are signed.

@@ -1,14 +1,14 @@
 //! Leases in the file: the owner of a thread, and whether that owner is alive.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
 use super::owner::Owner;
-use super::rows::{as_fence, execute, first, statements};
+use super::rows::{execute, first, statements};
 use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
-use crate::services::micros;
+use crate::signed::{as_fence, as_time, from_time};
 
 statements! {
     /// Skips the row if the thread is leased.
@@ -136,13 +136,4 @@ pub(super) fn holds(connection: &Connection, thread: &str, fence: u64) -> Result
     let mut statement = connection.prepare_cached(LOOK)?;
     let found = first(&mut statement, [thread], |row| Ok(row.get::<_, i64>(0)?))?;
     Ok(found == Some(as_fence(fence)))
-}
-
-fn as_time(time: SystemTime) -> i64 {
-    i64::try_from(micros(time)).unwrap_or(i64::MAX)
-}
-
-fn from_time(micros: i64) -> SystemTime {
-    let since = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
-    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
 }

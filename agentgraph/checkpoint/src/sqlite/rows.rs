@@ -12,6 +12,7 @@ use crate::error::{corrupt, stale};
 use crate::id::{CheckpointId, TaskId};
 use crate::lease::lease_lost;
 use crate::row::{ListQuery, PendingWrite, Place, Put, Row, RowKind, Tail};
+use crate::signed::as_fence;
 
 /// The number of a place, which replaces both names in every other table.
 macro_rules! place {
@@ -168,11 +169,6 @@ fn insert_anywhere(
 pub(super) fn is_leased(connection: &Connection, thread: &str, fence: u64) -> Result<bool, Fault> {
     let mut statement = connection.prepare_cached(IS_LEASED)?;
     Ok(statement.query_row(params![thread, as_fence(fence)], |row| row.get(0))?)
-}
-
-/// No lease has a fence that SQLite cannot store.
-pub(super) fn as_fence(fence: u64) -> i64 {
-    i64::try_from(fence).unwrap_or(-1)
 }
 
 fn insert(

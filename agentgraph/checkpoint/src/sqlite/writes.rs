@@ -5,11 +5,12 @@ use rusqlite::{Connection, params};
 use super::blobs::{self, Freed, Owner};
 use super::fault::Fault;
 use super::rows::{
-    Begin, add_place, all, as_fence, execute, is_leased, leased, number, place, statements, transaction,
+    Begin, add_place, all, execute, is_leased, leased, number, place, statements, transaction,
 };
 use crate::blob::{Pieces, last_of_each_key};
 use crate::lease::lease_lost;
 use crate::row::{PendingWrite, Place, PutWrites};
+use crate::signed::as_fence;
 
 statements! {
     CLEAR = "DELETE FROM pending WHERE place = ", place!(), " AND branch = ?3 AND step = ?4 RETURNING pieces";

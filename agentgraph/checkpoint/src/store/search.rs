@@ -38,6 +38,12 @@ pub struct SearchQuery {
     pub refresh: Option<bool>,
 }
 
+/// The version below which a query looks, as a number of a database.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn before(query: &SearchQuery) -> i64 {
+    crate::signed::integer(query.before.unwrap_or(u64::MAX))
+}
+
 impl SearchQuery {
     /// All items in a namespace, ten at most.
     pub fn within(namespace: &Namespace) -> Self {

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
+use tokio_postgres::Socket;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{NoTls, Socket};
 
 use super::PostgresStore;
 use super::schema::MIGRATIONS;
 use super::vectors::Vectors;
-use crate::error::StoreError;
-use crate::postgres::dial::{Connector, connector};
+use crate::postgres::dial::Connector;
 use crate::postgres::fault::{Fault, explain_for_items};
-use crate::postgres::open::ServerOptions;
+use crate::postgres::open::{ServerOptions, server_methods};
 use crate::postgres::schema::migrate;
 use crate::store::options::{Options, SCAN_LIMIT, option_methods};
 
@@ -85,20 +84,6 @@ impl PostgresStoreBuilder {
         self
     }
 
-    /// The longest time that connecting to the server may take, for each address in the URL; 10 seconds if
-    /// neither this nor `connect_timeout` in the URL is set.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.server.connect_timeout = timeout;
-        self
-    }
-
-    /// The longest time that a call waits for a connection of the pool while all are in use, before it
-    /// fails with [`StoreCode::Store`](crate::StoreCode::Store); 30 seconds if not set.
-    pub fn wait_timeout(mut self, timeout: Duration) -> Self {
-        self.server.wait_timeout = timeout;
-        self
-    }
-
     /// The longest time that a call may take, before it fails with
     /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. It
     /// covers everything inside: waiting for a connection, opening one, all statements and repetitions, and
@@ -115,29 +100,7 @@ impl PostgresStoreBuilder {
         self
     }
 
-    /// Connects without TLS: to a server on the same machine or in a private network.
-    ///
-    /// # Errors
-    /// As [`PostgresStore::connect`].
-    pub async fn connect(self) -> Result<PostgresStore, StoreError> {
-        self.connect_with(NoTls).await
-    }
-
-    /// Connects with TLS, by a connector for the crate `tokio-postgres`.
-    ///
-    /// # Errors
-    /// As [`PostgresStore::connect`].
-    pub async fn connect_with<T>(self, tls: T) -> Result<PostgresStore, StoreError>
-    where
-        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::TlsConnect: Send + Sync,
-        T::Stream: Send + Sync,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let answer_timeout = self.server.answer_timeout;
-        let opened = tokio::time::timeout(answer_timeout, self.open(connector(tls))).await;
-        opened.unwrap_or(Err(Fault::Silent(answer_timeout))).map_err(explain_for_items)
-    }
+    server_methods!(PostgresStore, explain_for_items);
 
     async fn open(self, connector: Connector) -> Result<PostgresStore, Fault> {
         let (calls, _, mut connection) = self.server.open(&connector, None).await?;

@@ -3,6 +3,7 @@
 use crate::error::StoreError;
 use crate::postgres::fault::Fault;
 use crate::postgres::statements::{Connection, Link, Parts, Transaction, Value};
+use crate::signed::integer;
 use crate::store::change::{Condition, Write};
 use crate::store::options::Prepared;
 use crate::store::value::encode;
@@ -97,21 +98,21 @@ async fn reserve(transaction: &Transaction<'_>, count: usize) -> Result<Vec<i64>
     if count < 2 {
         return Ok(Vec::new());
     }
-    let rows = transaction.query(RESERVE, &[&time(count as u64)]).await?;
+    let rows = transaction.query(RESERVE, &[&integer(count as u64)]).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
 async fn put(transaction: &Transaction<'_>, row: &ChangeRow, number: Option<i64>) -> Result<u64, Fault> {
     let ChangeRow { prepared, namespace, key, value } = row;
-    let (created, now) = (time(prepared.created), time(prepared.now));
-    let (ttl, expires) = (prepared.ttl.map(time), prepared.expires.map(time));
+    let (created, now) = (integer(prepared.created), integer(prepared.now));
+    let (ttl, expires) = (prepared.ttl.map(integer), prepared.expires.map(integer));
     let mut values: Vec<&dyn Value> = vec![namespace, key, &created, &now, &ttl, &expires, value, &number];
     let wanted;
     let sql = match prepared.change.condition {
         Condition::Any => PUT,
         Condition::Absent => PUT_ABSENT,
         Condition::Version(version) => {
-            wanted = time(version);
+            wanted = integer(version);
             values.push(&wanted);
             PUT_VERSION
         }
@@ -138,7 +139,7 @@ async fn delete(transaction: &Transaction<'_>, row: &ChangeRow) -> Result<Option
 }
 
 async fn look(transaction: &Transaction<'_>, row: &ChangeRow) -> Result<Option<u64>, Fault> {
-    let values: &[&dyn Value] = &[&row.namespace, &row.key, &time(row.prepared.now)];
+    let values: &[&dyn Value] = &[&row.namespace, &row.key, &integer(row.prepared.now)];
     let Some(found) = transaction.query_opt(LOOK, values).await? else { return Ok(None) };
     let is_alive: bool = found.try_get(1)?;
     let version: i64 = found.try_get(0)?;
@@ -146,9 +147,5 @@ async fn look(transaction: &Transaction<'_>, row: &ChangeRow) -> Result<Option<u
 }
 
 pub(super) async fn sweep(client: &Link<impl Parts>, now: u64) -> Result<u64, Fault> {
-    client.execute(SWEEP, &[&time(now)]).await
-}
-
-pub(super) fn time(micros: u64) -> i64 {
-    i64::try_from(micros).unwrap_or(i64::MAX)
+    client.execute(SWEEP, &[&integer(now)]).await
 }

@@ -4,17 +4,17 @@ use std::time::{Duration, SystemTime};
 
 use tokio_postgres::Row;
 
-use super::changes::time;
 use super::vectors::Vectors;
 use crate::postgres::fault::Fault;
 use crate::postgres::statements::{Connection, Link, Parts, Transaction, Value};
 use crate::services::from_micros;
+use crate::signed::integer;
 use crate::store::embedder::best_score;
 use crate::store::item::{Found, Item, unreadable};
 use crate::store::namespace::Namespace;
 use crate::store::options::end_of;
 use crate::store::pattern::{NamespacePage, NamespaceQuery};
-use crate::store::search::{Results, SearchQuery};
+use crate::store::search::{Results, SearchQuery, before};
 use crate::store::value::decode;
 
 /// The columns of an item, in the order of [`read_item`].
@@ -69,7 +69,7 @@ pub(super) async fn get(
     now: u64,
     refreshes: bool,
 ) -> Result<Option<Item>, Fault> {
-    let Some(row) = client.query_opt(GET, &[&namespace, &key, &time(now)]).await? else {
+    let Some(row) = client.query_opt(GET, &[&namespace, &key, &integer(now)]).await? else {
         return Ok(None);
     };
     let mut item = read_item(&row)?;
@@ -81,8 +81,8 @@ pub(super) async fn get(
 
 async fn refresh(client: &Link<impl Parts>, item: &mut Item, now: u64) -> Result<(), Fault> {
     let (namespace, key) = (item.namespace.to_bytes(), item.key.as_bytes());
-    let (last, version) = (time(end_of(u64::MAX, 0)), time(item.version));
-    let values: &[&dyn Value] = &[&namespace, &key, &time(now), &last, &version];
+    let (last, version) = (integer(end_of(u64::MAX, 0)), integer(item.version));
+    let values: &[&dyn Value] = &[&namespace, &key, &integer(now), &last, &version];
     if let Some(row) = client.query_opt(PROLONG, values).await? {
         item.expires_at = Some(from_micros(row.try_get::<_, i64>(0)?.unsigned_abs()));
     }
@@ -129,8 +129,8 @@ pub(super) async fn search(connection: &mut Connection, read: &Read) -> Result<V
 async fn page(client: &Link<impl Parts>, read: &Read) -> Result<Vec<Found>, Fault> {
     let Read { query, now, .. } = read;
     let (start, end) = query.within.range();
-    let (limit, offset) = (count(query.limit), count(query.offset));
-    let values: &[&dyn Value] = &[&start, &end, &before(query), &time(*now), &limit, &offset];
+    let (limit, offset) = (integer(query.limit), integer(query.offset));
+    let values: &[&dyn Value] = &[&start, &end, &before(query), &integer(*now), &limit, &offset];
     let rows = client.query(PAGE, values).await?;
     rows.iter().map(|row| Ok(Found::new(read_item(row)?, None))).collect()
 }
@@ -150,7 +150,7 @@ async fn scan_values(transaction: &Transaction<'_>, read: &Read) -> Result<Vec<F
     let Read { query, now, scan_limit, .. } = read;
     let mut results = Results::new(query, *scan_limit);
     let (start, end) = query.within.range();
-    let values: &[&dyn Value] = &[&start, &end, &before(query), &time(*now)];
+    let values: &[&dyn Value] = &[&start, &end, &before(query), &integer(*now)];
     transaction.open_cursor(within!(), values).await?;
     loop {
         let rows = transaction.fetch().await?;
@@ -179,7 +179,7 @@ async fn scan_vectors(
     let Read { query, now, scan_limit, .. } = read;
     let mut results = Results::new(query, *scan_limit);
     let (start, end) = query.within.range();
-    let values: &[&dyn Value] = &[&start, &end, &before(query), &time(*now)];
+    let values: &[&dyn Value] = &[&start, &end, &before(query), &integer(*now)];
     transaction.open_cursor(SCAN_VECTORS, values).await?;
     let mut open: Option<(Item, Option<f64>)> = None;
     loop {
@@ -229,7 +229,7 @@ async fn scan_by_distance(
     let mut results = Results::new(query, *scan_limit);
     let (start, end) = query.within.range();
     let length = i32::try_from(vector.len()).unwrap_or(i32::MAX);
-    let values: &[&dyn Value] = &[&start, &end, &before(query), &time(*now), vector, &length];
+    let values: &[&dyn Value] = &[&start, &end, &before(query), &integer(*now), vector, &length];
     transaction.open_cursor(&by_distance(schema), values).await?;
     loop {
         let rows = transaction.fetch().await?;
@@ -272,7 +272,7 @@ pub(super) async fn list(
 ) -> Result<Vec<Namespace>, Fault> {
     let (start, end) = query.prefix.fixed()?.range();
     let mut page = NamespacePage::new(query);
-    let mut rows = client.query(NAMESPACES, &[&start, &Vec::<u8>::new(), &end, &time(now)]).await?;
+    let mut rows = client.query(NAMESPACES, &[&start, &Vec::<u8>::new(), &end, &integer(now)]).await?;
     // The root has no bytes, so it is not after anything.
     if start.is_empty() && has_root(client, now).await? {
         page.add(&Namespace::root());
@@ -289,13 +289,13 @@ pub(super) async fn list(
         if rows.is_empty() {
             return Ok(page.into_found());
         }
-        rows = client.query(NAMESPACES, &[&start, &last, &end, &time(now)]).await?;
+        rows = client.query(NAMESPACES, &[&start, &last, &end, &integer(now)]).await?;
     }
 }
 
 async fn has_root(client: &Link<impl Parts>, now: u64) -> Result<bool, Fault> {
     let sql = "SELECT EXISTS (SELECT FROM @item WHERE namespace = $1 AND (expires IS NULL OR expires > $2))";
-    Ok(client.query_one(sql, &[&Vec::<u8>::new(), &time(now)]).await?.try_get(0)?)
+    Ok(client.query_one(sql, &[&Vec::<u8>::new(), &integer(now)]).await?.try_get(0)?)
 }
 
 fn read_item(row: &Row) -> Result<Item, Fault> {
@@ -320,12 +320,4 @@ fn read_item(row: &Row) -> Result<Item, Fault> {
 
 fn read_time(row: &Row, at: usize) -> Result<SystemTime, Fault> {
     Ok(from_micros(row.try_get::<_, i64>(at)?.unsigned_abs()))
-}
-
-fn before(query: &SearchQuery) -> i64 {
-    query.before.map_or(i64::MAX, time)
-}
-
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::error::StoreError;
 use crate::services::from_micros;
+use crate::signed::integer;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::rows::{Begin, all, execute, first, statements, transaction};
 use crate::store::change::Write;
@@ -15,7 +16,7 @@ use crate::store::item::{Found, Item, unreadable};
 use crate::store::namespace::Namespace;
 use crate::store::options::{Prepared, end_of};
 use crate::store::pattern::{NamespacePage, NamespaceQuery};
-use crate::store::search::{Results, SearchQuery};
+use crate::store::search::{Results, SearchQuery, before};
 use crate::store::value::{decode, decode_vector, encode, encode_vector};
 
 /// An item whose time has not ended at `?1`.
@@ -86,7 +87,7 @@ pub(super) fn get(
     now: u64,
 ) -> Result<Option<Item>, Fault> {
     let mut statement = connection.prepare_cached(GET)?;
-    let place = params![time(now), namespace.to_bytes(), key.as_bytes()];
+    let place = params![integer(now), namespace.to_bytes(), key.as_bytes()];
     first(&mut statement, place, |row| Ok(read_item(row)?.0))
 }
 
@@ -122,7 +123,7 @@ pub(super) fn change(connection: &Connection, rows: &[ChangeRow<'_>]) -> Result<
 fn change_one(connection: &Connection, row: &ChangeRow<'_>) -> Result<Option<u64>, Fault> {
     let ChangeRow { prepared, namespace, value } = row;
     let key = prepared.change.key.as_bytes();
-    let now = time(prepared.now);
+    let now = integer(prepared.now);
     let mut look = connection.prepare_cached(LOOK)?;
     let there = first(&mut look, params![namespace, key], |row| {
         Ok((
@@ -141,8 +142,8 @@ fn change_one(connection: &Connection, row: &ChangeRow<'_>) -> Result<Option<u64
     if prepared.change.write == Write::Delete {
         return Ok(found);
     }
-    let created = alive.map_or_else(|| time(prepared.created), |(_, created, ..)| created);
-    let (ttl, expires) = (prepared.ttl.map(time), prepared.expires.map(time));
+    let created = alive.map_or_else(|| integer(prepared.created), |(_, created, ..)| created);
+    let (ttl, expires) = (prepared.ttl.map(integer), prepared.expires.map(integer));
     let count = i64::try_from(prepared.vectors.len()).unwrap_or(i64::MAX);
     execute(connection, INSERT, params![namespace, key, created, now, ttl, expires, count, value])?;
     let version = connection.last_insert_rowid();
@@ -164,8 +165,8 @@ fn remove(connection: &Connection, version: i64, vectors: i64) -> Result<(), Fau
 pub(super) fn page(connection: &Connection, query: &SearchQuery, now: u64) -> Result<Vec<Found>, Fault> {
     let (start, end) = query.within.range();
     let sql = if start.is_empty() { PAGE_OF_ALL } else { PAGE };
-    let (limit, offset) = (count(query.limit), count(query.offset));
-    let values = params![time(now), start, end, before(query), limit, offset];
+    let (limit, offset) = (integer(query.limit), integer(query.offset));
+    let values = params![integer(now), start, end, before(query), limit, offset];
     all(connection, sql, values, |row| Ok(Found::new(read_item(row)?.0, None)))
 }
 
@@ -191,7 +192,7 @@ pub(super) fn scan(connection: &Connection, read: &Read) -> Result<Vec<Found>, F
             if vector.is_none() && results.is_full() {
                 break;
             }
-            let found = first(&mut statement, params![time(*now), version], read_item)?;
+            let found = first(&mut statement, params![integer(*now), version], read_item)?;
             let Some((item, vectors)) = found else { continue };
             results.count(1)?;
             if !results.fits(&item.value) {
@@ -212,7 +213,7 @@ pub(super) fn scan(connection: &Connection, read: &Read) -> Result<Vec<Found>, F
 }
 
 fn score(connection: &Connection, query: &[f32], item: &Item) -> Result<Option<f64>, Fault> {
-    let vectors = all(connection, VECTORS, [count(item.version)], |row| Ok(row.get::<_, Vec<u8>>(0)?))?;
+    let vectors = all(connection, VECTORS, [integer(item.version)], |row| Ok(row.get::<_, Vec<u8>>(0)?))?;
     let damaged = || unreadable(&item.namespace, &item.key, "one of its vectors is damaged");
     let vectors: Vec<Vec<f32>> =
         vectors.iter().map(|bytes| decode_vector(bytes).ok_or_else(damaged)).collect::<Result<_, _>>()?;
@@ -227,7 +228,7 @@ pub(super) fn list(
     let (start, end) = query.prefix.fixed()?.range();
     let mut page = NamespacePage::new(query);
     let mut statement = connection.prepare_cached(NEXT_NAMESPACES)?;
-    let mut rows = statement.query(params![time(now), start, end])?;
+    let mut rows = statement.query(params![integer(now), start, end])?;
     while let Some(row) = rows.next()? {
         if !page.add(&Namespace::read(&row.get::<_, Vec<u8>>(0)?)?) {
             break;
@@ -244,12 +245,12 @@ pub(super) fn refresh(
 ) -> Result<Vec<Option<std::time::SystemTime>>, Fault> {
     transaction(connection, Begin::ToWrite, || {
         let refresh = |version: &u64| {
-            let version = count(*version);
+            let version = integer(*version);
             let mut statement = connection.prepare_cached(TTL)?;
-            let ttl = first(&mut statement, params![time(now), version], |row| Ok(row.get::<_, i64>(0)?))?;
+            let ttl = first(&mut statement, params![integer(now), version], |row| Ok(row.get::<_, i64>(0)?))?;
             let Some(ttl) = ttl else { return Ok(None) };
             let end = end_of(now, ttl.unsigned_abs());
-            execute(connection, PROLONG, params![version, time(end)])?;
+            execute(connection, PROLONG, params![version, integer(end)])?;
             Ok(Some(from_micros(end)))
         };
         versions.iter().map(refresh).collect::<Result<_, Fault>>()
@@ -259,7 +260,7 @@ pub(super) fn refresh(
 /// Removes some of the items whose time has ended; returns their number.
 pub(super) fn sweep(connection: &Connection, now: u64) -> Result<u64, Fault> {
     transaction(connection, Begin::ToWrite, || {
-        let ended = all(connection, ENDED, [time(now)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let ended = all(connection, ENDED, [integer(now)], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (version, vectors) in &ended {
             remove(connection, *version, *vectors)?;
         }
@@ -293,16 +294,4 @@ fn read_item(row: &Row<'_>) -> Result<(Item, i64), Fault> {
 
 fn read_time(row: &Row<'_>, at: usize) -> Result<std::time::SystemTime, Fault> {
     Ok(from_micros(row.get::<_, i64>(at)?.unsigned_abs()))
-}
-
-fn time(micros: u64) -> i64 {
-    i64::try_from(micros).unwrap_or(i64::MAX)
-}
-
-fn count(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
-}
-
-fn before(query: &SearchQuery) -> i64 {
-    query.before.map_or(i64::MAX, count)
 }
