@@ -227,57 +227,31 @@ where
     S::Update: fmt::Debug,
 {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        macro_rules! parts {
+            ($name:literal, $($field:ident),+) => {
+                out.debug_struct($name)$(.field(stringify!($field), $field))+.finish()
+            };
+        }
         match self {
             EventKind::Values(state) => out.debug_tuple("Values").field(&ShownState(&**state)).finish(),
-            EventKind::Update { node, update } => {
-                out.debug_struct("Update").field("node", node).field("update", update).finish()
-            }
+            EventKind::Update { node, update } => parts!("Update", node, update),
             EventKind::ValuesInside(values) => out.debug_tuple("ValuesInside").field(values).finish(),
-            EventKind::UpdateInside { node, update } => {
-                out.debug_struct("UpdateInside").field("node", node).field("update", update).finish()
-            }
-            EventKind::TaskStarted { node, input } => {
-                out.debug_struct("TaskStarted").field("node", node).field("input", input).finish()
-            }
-            EventKind::TaskEnded { node, end } => {
-                out.debug_struct("TaskEnded").field("node", node).field("end", end).finish()
-            }
-            EventKind::AttemptStarted { node } => {
-                out.debug_struct("AttemptStarted").field("node", node).finish()
-            }
+            EventKind::UpdateInside { node, update } => parts!("UpdateInside", node, update),
+            EventKind::TaskStarted { node, input } => parts!("TaskStarted", node, input),
+            EventKind::TaskEnded { node, end } => parts!("TaskEnded", node, end),
+            EventKind::AttemptStarted { node } => parts!("AttemptStarted", node),
             EventKind::AttemptFailed { node, code, message, next_in } => {
-                let mut parts = out.debug_struct("AttemptFailed");
-                parts.field("node", node).field("code", code).field("message", message);
-                parts.field("next_in", next_in).finish()
+                parts!("AttemptFailed", node, code, message, next_in)
             }
-            EventKind::AnswerVoided { node, question, asks } => {
-                let mut parts = out.debug_struct("AnswerVoided");
-                parts.field("node", node).field("question", question).field("asks", asks).finish()
-            }
-            EventKind::Step { node, step, event } => {
-                let mut parts = out.debug_struct("Step");
-                parts.field("node", node).field("step", step).field("event", event).finish()
-            }
-            EventKind::Checkpoint { id, source, next } => {
-                let mut parts = out.debug_struct("Checkpoint");
-                parts.field("id", id).field("source", source).field("next", next).finish()
-            }
-            EventKind::Message { node, piece } => {
-                out.debug_struct("Message").field("node", node).field("piece", piece).finish()
-            }
-            EventKind::Edited { by, edits } => {
-                out.debug_struct("Edited").field("by", by).field("edits", edits).finish()
-            }
-            EventKind::EditRejected { by, why } => {
-                out.debug_struct("EditRejected").field("by", by).field("why", why).finish()
-            }
+            EventKind::AnswerVoided { node, question, asks } => parts!("AnswerVoided", node, question, asks),
+            EventKind::Step { node, step, event } => parts!("Step", node, step, event),
+            EventKind::Checkpoint { id, source, next } => parts!("Checkpoint", id, source, next),
+            EventKind::Message { node, piece } => parts!("Message", node, piece),
+            EventKind::Edited { by, edits } => parts!("Edited", by, edits),
+            EventKind::EditRejected { by, why } => parts!("EditRejected", by, why),
             EventKind::EditDropped(dropped) => out.debug_tuple("EditDropped").field(dropped).finish(),
-            EventKind::ReplayDiverged { expected } => {
-                out.debug_struct("ReplayDiverged").field("expected", expected).finish()
-            }
-            EventKind::Custom { node, value } => {
-                out.debug_struct("Custom").field("node", node).field("value", value).finish()
-            }
+            EventKind::ReplayDiverged { expected } => parts!("ReplayDiverged", expected),
+            EventKind::Custom { node, value } => parts!("Custom", node, value),
             EventKind::Ended(Ok(outcome)) if S::HIDES => {
                 out.debug_tuple("Ended").field(&outcome.clone().map(|_| HiddenValue::of::<S>())).finish()
             }
