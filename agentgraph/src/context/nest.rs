@@ -230,7 +230,7 @@ impl RunShared {
     }
 
     /// The graph nodes from the graph that has the host down to the one of this run.
-    pub(crate) fn path(&self) -> Vec<String> {
+    pub(super) fn path(&self) -> Vec<String> {
         let Some(outer) = self.outer_on_host() else { return Vec::new() };
         let mut path = outer.shared.path();
         path.push(outer.shared.name_of(outer.request.node).to_string());

@@ -52,7 +52,7 @@ impl TaskOrigin {
 impl RunShared {
     /// The id of a task of this run.
     #[cold]
-    pub(crate) fn task_id(&self, task: TaskRequest) -> TaskId {
+    pub(super) fn task_id(&self, task: TaskRequest) -> TaskId {
         if let Some(only) = self.only_task {
             return only;
         }

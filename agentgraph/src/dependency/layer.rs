@@ -31,7 +31,7 @@ pub(super) struct EditLayer {
 
 /// A temporary node.
 #[derive(Clone, Debug)]
-pub(crate) struct AddedNode {
+pub(super) struct AddedNode {
     pub(in crate::dependency) name: Arc<str>,
     pub(in crate::dependency) join: Join,
 }
@@ -163,7 +163,7 @@ impl<'a> Graph<'a> {
         self.layers.iter().any(|layer| layer.gone.contains_key(&node))
     }
 
-    pub(crate) fn added(self, node: u32) -> Option<&'a AddedNode> {
+    pub(super) fn added(self, node: u32) -> Option<&'a AddedNode> {
         let mut layers = self.layers.iter().rev();
         let layer = layers.find(|layer| node >= layer.first)?;
         layer.added.get((node - layer.first) as usize)

@@ -20,12 +20,12 @@ impl Loop {
     }
 
     /// The amounts that the run has used up.
-    pub(crate) fn spent(&self) -> Spent {
+    pub(super) fn spent(&self) -> Spent {
         self.runtime.shared.bounds.spending.total(self.position.merged, || self.runtime.shared.services.now())
     }
 
     /// Stores what unfinished tasks have used up: it counts although they did not finish.
-    pub(crate) async fn store_spent(&mut self) -> Result<(), Error> {
+    pub(super) async fn store_spent(&mut self) -> Result<(), Error> {
         let unstored = self.runtime.shared.bounds.spending.take_unstored();
         let bytes = to_bytes(&self.spent())?;
         match &mut self.records.journal {

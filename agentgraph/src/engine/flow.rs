@@ -100,7 +100,7 @@ impl Activation {
 
 /// The dispatches of one command.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Group {
+pub(super) struct Group {
     /// The number of dispatches that are not done.
     pub(in crate::engine) open: u32,
     /// The nodes of the finished dispatches, each once, if their edges were not replaced.
@@ -109,7 +109,7 @@ pub(crate) struct Group {
 
 /// The last write of a channel.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LastWrite {
+pub(super) struct LastWrite {
     pub(in crate::engine) at: u64,
     pub(in crate::engine) by: u32,
     pub(in crate::engine) overwrote: bool,
@@ -153,7 +153,7 @@ pub(super) struct Flow {
 }
 
 #[derive(Default)]
-pub(crate) struct UnsavedChanges {
+pub(super) struct UnsavedChanges {
     pub(in crate::engine) begun: Vec<Key>,
     pub(in crate::engine) ended: Vec<Key>,
     pub(in crate::engine) log: Vec<MergeEntry>,

@@ -29,7 +29,7 @@ pub(crate) struct Limits {
 
 /// The reason why work was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cutoff {
+pub(super) enum Cutoff {
     Stop(StopReason),
     StepTimeout(Duration),
 }
@@ -84,7 +84,7 @@ impl Halt {
     }
 
     /// The reason to end the call between two supersteps, if there is one.
-    pub(crate) fn at_boundary(&mut self) -> Option<StopReason> {
+    pub(super) fn at_boundary(&mut self) -> Option<StopReason> {
         let is_cancelled =
             |token: &Option<CancellationToken>| token.as_ref().is_some_and(CancellationToken::is_cancelled);
         let is_requested = self.request.as_ref().is_some_and(|request| request.is_asked());
@@ -101,24 +101,24 @@ impl Halt {
     }
 
     /// The time limit of one task in a run without supersteps.
-    pub(crate) fn step_timeout(&self) -> Option<Duration> {
+    pub(super) fn step_timeout(&self) -> Option<Duration> {
         self.step_timeout
     }
 
     /// Reports the number of supersteps of the call, including the one that begins.
-    pub(crate) fn report_steps(&self, steps: u64) {
+    pub(super) fn report_steps(&self, steps: u64) {
         if let Some(counter) = &self.steps {
             counter.store(steps, Ordering::Release);
         }
     }
 
     /// Starts the timer of a superstep.
-    pub(crate) fn begin_step(&mut self) {
+    pub(super) fn begin_step(&mut self) {
         self.step_timer = self.step_timeout.map(|limit| sleep(&self.services, limit));
     }
 
     /// Awaits `work` until it is done or cut off.
-    pub(crate) async fn until<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cutoff> {
+    pub(super) async fn until<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Cutoff> {
         let mut work = pin!(work);
         poll_fn(|cx| {
             // A stop comes before the work, so that work which is always ready cannot outrun a deadline. A
@@ -155,7 +155,7 @@ impl Halt {
     }
 }
 
-pub(crate) fn sleep(services: &Arc<dyn Services>, limit: Duration) -> BoxFuture<'static, ()> {
+pub(super) fn sleep(services: &Arc<dyn Services>, limit: Duration) -> BoxFuture<'static, ()> {
     let services = Arc::clone(services);
     async move { services.sleep(limit).await }.boxed()
 }

@@ -76,7 +76,7 @@ pub(crate) struct About {
 #[derive(Clone, Default)]
 pub(crate) struct DetachedNodes {
     /// By dense id; empty if there are none.
-    pub(crate) nodes: Vec<bool>,
+    pub(super) nodes: Vec<bool>,
     /// The times that the end of a run waits for them, each once.
     pub(crate) awaited: Vec<Duration>,
 }

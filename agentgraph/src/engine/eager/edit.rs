@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::engine::Loop;
-use crate::engine::flow::Key;
 use crate::engine::task_id::StepPlace;
 use crate::engine::task_output::{TaskOutput, node_to_act_as};
 use crate::error::Error;
