@@ -20,6 +20,7 @@ pub(crate) struct RunGraph {
 }
 
 /// The temporary edits of a run, applied to its graph.
+#[derive(Default)]
 struct RunEdits {
     overlay: Arc<Overlay>,
     /// The temporary nodes, in the order of their ids.
@@ -31,6 +32,7 @@ struct RunEdits {
 }
 
 /// The edits of a superstep, which take effect once its merge has succeeded.
+#[derive(Default)]
 struct StagedEdits {
     pub(in crate::graph) overlay: Overlay,
     entries: Vec<NodeEntry>,
@@ -312,9 +314,7 @@ impl RunGraph {
     }
 
     fn edited_mut(&mut self) -> &mut RunEdits {
-        let fresh =
-            || RunEdits { overlay: Arc::default(), entries: Vec::new(), log: Vec::new(), staged: None };
-        self.edited.get_or_insert_with(|| Box::new(fresh()))
+        self.edited.get_or_insert_default()
     }
 
     /// Starts to collect the edits of a superstep.
@@ -323,13 +323,7 @@ impl RunGraph {
         let edited = self.edited_mut();
         edited.staged = None;
         let overlay = edited.layers(&core).overlay_on_top();
-        edited.staged = Some(StagedEdits {
-            overlay,
-            entries: Vec::new(),
-            log: Vec::new(),
-            edits: Vec::new(),
-            dropped: Vec::new(),
-        });
+        edited.staged = Some(StagedEdits { overlay, ..StagedEdits::default() });
     }
 
     /// Adds the edits of one task to the collected ones, all or none. If one does not fit any more, it is
