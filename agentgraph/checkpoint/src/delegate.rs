@@ -45,8 +45,8 @@ use crate::checkpointer::Checkpointer;
 /// ```
 ///
 /// A wrapper that changes a method of an extension returns itself as that extension, but only over a store
-/// that has it: `delegate!(self over &self.inner; leases)`. A store with extensions of its own returns itself:
-/// `delegate!(self has: leases, catalog, upkeep)`.
+/// that has it: `delegate!(self over &self.inner; leases)`. A store with extensions of its own returns
+/// itself: `delegate!(self has: leases, catalog, upkeep)`.
 #[macro_export]
 macro_rules! delegate {
     ($me:ident => $inner:expr; $($method:ident),+ $(,)?) => {
