@@ -281,7 +281,7 @@ impl CallPlan {
             let found = OpenedThread { thread, fence, stop: lease.stop_request(), inside };
             let mut ready = self.make_ready(start, Some(found), events)?;
             record_run(&span, ready.run_id());
-            // Boxed, as is all of this: two blocks that the allocator keeps at hand cost less than a large one.
+            // Two blocks that the allocator keeps at hand cost less than a large one.
             let driven = Box::pin(ready.drive_to_the_end()).await;
             if ready.has_begun() {
                 began_at.get_or_init(|| head);
