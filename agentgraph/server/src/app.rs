@@ -147,16 +147,29 @@ impl App {
         &self,
         kind: Kind,
         id: &str,
+        change: impl FnMut(&mut Record) + Send,
+    ) -> Result<Option<Record>, RecordError> {
+        match self.records.get(kind, id).await? {
+            Some(record) => self.change_known(record, change).await,
+            None => Ok(None),
+        }
+    }
+
+    /// [`change`](Self::change) of a record as it was read before: it is read again only if it has changed.
+    pub(crate) async fn change_known(
+        &self,
+        mut record: Record,
         mut change: impl FnMut(&mut Record) + Send,
     ) -> Result<Option<Record>, RecordError> {
         loop {
-            let Some(mut record) = self.records.get(kind, id).await? else { return Ok(None) };
             change(&mut record);
             record.updated = ids::now();
             if self.records.replace(record.clone()).await? {
                 record.version += 1;
                 return Ok(Some(record));
             }
+            let Some(found) = self.records.get(record.kind, &record.id).await? else { return Ok(None) };
+            record = found;
         }
     }
 
@@ -183,6 +196,11 @@ impl App {
 /// The fields of an object; none of a value that is none.
 pub(crate) fn object(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
+}
+
+/// An object of these fields. `json!` would copy each of them.
+pub(crate) fn object_of<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Object(fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect())
 }
 
 /// Adds the fields of one object to another.

@@ -50,6 +50,9 @@ pub(crate) fn dashed(digits: &str) -> String {
 
 /// A namespace of the engine, with its tasks as UUIDs.
 pub(crate) fn wire_namespace(namespace: &str) -> String {
+    if namespace.is_empty() {
+        return String::new();
+    }
     let level = |level: &str| match level.split_once(':') {
         Some((node, task)) => format!("{node}:{}", dashed(task)),
         None => level.to_owned(),

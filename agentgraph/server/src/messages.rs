@@ -22,6 +22,7 @@ pub(crate) use read::{is_message_like, messages_from};
 
 use agentgraph_llm::message::MessageFields;
 use agentgraph_llm::{Block, Extra, Message, Role};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use blocks::{block_to, content_to, extra_to, tool_call_to};
@@ -94,29 +95,26 @@ fn is_plain_call(block: &Block) -> bool {
 }
 
 /// Replaces the messages in a JSON value that a graph has made, at any depth.
-pub(crate) fn shown(value: Value) -> Value {
-    match value {
+pub(crate) fn shown(mut value: Value) -> Value {
+    if let Some(message) = as_message(&value) {
+        let mut messages = messages_to(&message);
+        return if messages.len() == 1 { messages.remove(0) } else { messages.into() };
+    }
+    match &mut value {
         Value::Array(items) => {
             let mut shown_items = Vec::with_capacity(items.len());
-            for item in items {
+            for item in items.drain(..) {
                 match as_message(&item) {
                     Some(message) => shown_items.extend(messages_to(&message)),
                     None => shown_items.push(shown(item)),
                 }
             }
-            Value::Array(shown_items)
+            *items = shown_items;
         }
-        Value::Object(fields) => {
-            let value = Value::Object(fields);
-            if let Some(message) = as_message(&value) {
-                let mut messages = messages_to(&message);
-                return if messages.len() == 1 { messages.remove(0) } else { messages.into() };
-            }
-            let Value::Object(fields) = value else { return value };
-            Value::Object(fields.into_iter().map(|(name, field)| (name, shown(field))).collect())
-        }
-        other => other,
+        Value::Object(fields) => fields.values_mut().for_each(|field| *field = shown(field.take())),
+        _ => {}
     }
+    value
 }
 
 /// The message that a value is in our stored form. Nothing else has these five fields and such a role.
@@ -127,7 +125,7 @@ fn as_message(value: &Value) -> Option<Message> {
     if !(has("id") && has("role") && has("content")) || fields.keys().any(|name| !known.contains(&&**name)) {
         return None;
     }
-    serde_json::from_value(value.clone()).ok()
+    Message::deserialize(value).ok()
 }
 
 /// The part of an id that several messages of LangChain share.

@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use self::drive::Halt;
 use self::events::Events;
 use crate::access::Caller;
-use crate::app::{App, OWNER, OnRestart, owner_of};
+use crate::app::{App, OWNER, OnRestart, object_of, owner_of};
 use crate::error::{ApiError, RecordError, not_on_restate};
 use crate::graph::End;
 use crate::ids;
@@ -91,7 +91,7 @@ impl App {
         if !self.records.insert(run.clone()).await? {
             return Err(ApiError::conflict("the run already exists"));
         }
-        self.change(Kind::Thread, &thread.id, |thread| request.note_in(thread)).await?;
+        self.change_known(thread.clone(), |thread| request.note_in(thread)).await?;
         Ok(Record { version: 1, ..run })
     }
 
@@ -256,14 +256,14 @@ fn new_run(id: &str, thread: &Record, request: &RunRequest) -> Record {
     let now = ids::now();
     let mut metadata = request.metadata.clone();
     metadata.extend(owner_of(thread).map(|owner| (OWNER.to_owned(), owner.into())));
-    let data = json!({
-        "assistant_id": request.assistant.id,
-        "graph_id": request.assistant.parent,
-        "metadata": metadata,
-        "kwargs": request.kwargs,
-        "multitask_strategy": request.strategy_name,
-        "is_temporary": request.is_temporary,
-    });
+    let data = object_of([
+        ("assistant_id", request.assistant.id.clone().into()),
+        ("graph_id", request.assistant.parent.clone().into()),
+        ("metadata", metadata.into()),
+        ("kwargs", request.kwargs.clone()),
+        ("multitask_strategy", request.strategy_name.clone().into()),
+        ("is_temporary", request.is_temporary.into()),
+    ]);
     let (id, parent, status) = (id.to_owned(), thread.id.clone(), "pending".to_owned());
     Record { kind: Kind::Run, id, parent, status, created: now, updated: now, version: 0, data }
 }

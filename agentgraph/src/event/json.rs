@@ -111,7 +111,27 @@ impl<S: StoredState> Serialize for Event<S> {
 }
 
 impl<S: StoredState> Event<S> {
-    fn to_json(&self) -> Result<Value, Error> {
+    /// The [JSON form](Event#impl-Serialize-for-Event<S>) itself, which a serializer would copy.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # use futures_util::StreamExt;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Note { text: String }
+    /// # async fn write() -> NoteUpdate { Note::update().text("done") }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// # let graph = StateGraph::new().node("write", write).edge(START, "write").compile()?;
+    /// # let mut events = graph.invoke(Note::update()).stream();
+    /// let event = events.next().await.ok_or("a stream has an end")?;
+    /// assert_eq!(event.to_json()?, serde_json::to_value(&event)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The update of a task cannot be encoded.
+    pub fn to_json(&self) -> Result<Value, Error> {
         let mut form = match self.kind_json()? {
             Value::Object(form) => form,
             _ => Map::new(),
@@ -128,7 +148,10 @@ impl<S: StoredState> Event<S> {
 
     fn kind_json(&self) -> Result<Value, Error> {
         Ok(match &self.kind {
-            EventKind::Values(state) => json!({ "values": self.state_json(state) }),
+            // `json!` would copy a state once more.
+            EventKind::Values(state) => {
+                Map::from_iter([("values".to_owned(), self.state_json(state))]).into()
+            }
             EventKind::ValuesInside(values) => json!({ "values": values }),
             EventKind::Update { node, update } => {
                 let shown = |update: &S::Update| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::App;
+use super::{App, object_of};
 use crate::error::RecordError;
 use crate::ids;
 use crate::live::{Hold, LoggedEvent, ThreadLog};
@@ -213,12 +213,18 @@ fn numbered(event: NewEvent, seq: u64, now: i64) -> LoggedEvent {
         ("custom", Some(name)) => format!("custom:{name}"),
         _ => method.to_owned(),
     };
-    let mut params = json!({ "namespace": namespace, "timestamp": now, "data": data });
+    let mut params = object_of([("namespace", json!(namespace)), ("timestamp", now.into()), ("data", data)]);
     if let Some(node) = node {
         params["node"] = node.into();
     }
     let id = id.unwrap_or_else(|| format!("{now}-{seq}"));
-    let event = json!({ "type": "event", "event_id": id, "seq": seq, "method": method, "params": params });
+    let event = object_of([
+        ("type", "event".into()),
+        ("event_id", id.into()),
+        ("seq", seq.into()),
+        ("method", method.into()),
+        ("params", params),
+    ]);
     LoggedEvent { seq, channel, namespace, text: event.to_string() }
 }
 

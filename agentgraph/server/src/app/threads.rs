@@ -81,26 +81,33 @@ impl App {
 /// The values with the ids that clients have seen in the pieces of messages.
 pub(crate) fn renamed(values: Value, thread: &Record) -> Value {
     match thread.data["message_ids"].as_object() {
-        Some(names) if !names.is_empty() => rename(values, names),
-        _ => values,
+        Some(names) => rename(values, names),
+        None => values,
     }
 }
 
 /// Replaces the ids of models' messages, at any depth.
-pub(crate) fn rename(value: Value, names: &Map<String, Value>) -> Value {
+pub(crate) fn rename(mut value: Value, names: &Map<String, Value>) -> Value {
+    if !names.is_empty() {
+        rename_in(&mut value, names);
+    }
+    value
+}
+
+fn rename_in(value: &mut Value, names: &Map<String, Value>) {
     match value {
-        Value::Array(items) => items.into_iter().map(|item| rename(item, names)).collect(),
-        Value::Object(mut fields) => {
+        Value::Array(items) => items.iter_mut().for_each(|item| rename_in(item, names)),
+        Value::Object(fields) => {
             if fields.get("type").is_some_and(|kind| kind == "ai")
                 && let Some(id) = fields.get_mut("id")
                 && let Some(name) = id.as_str().and_then(|id| names.get(id))
             {
                 *id = name.clone();
-                return Value::Object(fields);
+                return;
             }
-            Value::Object(fields.into_iter().map(|(name, field)| (name, rename(field, names))).collect())
+            fields.values_mut().for_each(|field| rename_in(field, names));
         }
-        other => other,
+        _ => {}
     }
 }
 

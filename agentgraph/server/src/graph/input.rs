@@ -7,6 +7,7 @@ use agentgraph::{Code, Error};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::app::object_of;
 use crate::messages;
 
 /// The update that a JSON object of channels is. Names that are no channels are left out, as LangGraph does,
@@ -17,8 +18,16 @@ pub(super) fn update_of<S: StoredState>(schema: &S::Schema, input: &Value) -> Re
         return Err(Error::new(Code::BadInput, problem));
     };
     let is_channel = |name: &str| S::channels(schema).iter().any(|channel| channel.name == name);
+    let channels = || fields.iter().filter(|(name, _)| is_channel(name));
+    // Mostly each value is what its channel takes as it is.
+    let as_is = channels().map(|(name, value)| (name.clone(), as_is(value))).collect::<Map<_, _>>();
+    if !as_is.is_empty()
+        && let Ok(update) = decode::<S>(schema, &as_is)
+    {
+        return Ok(update);
+    }
     let mut writes = Map::new();
-    for (name, value) in fields.iter().filter(|(name, _)| is_channel(name)) {
+    for (name, value) in channels() {
         writes.insert(name.clone(), write_of::<S>(schema, name, value)?);
     }
     if writes.is_empty() && !fields.is_empty() {
@@ -46,6 +55,14 @@ struct Bytes(Vec<u8>);
 impl Serialize for Bytes {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
         serializer.serialize_bytes(&self.0)
+    }
+}
+
+/// The write of a channel for a value as it is: the first of [`readings`].
+fn as_is(value: &Value) -> Value {
+    match value.get("__overwrite__") {
+        Some(value) => object_of([("Overwrite", value.clone())]),
+        None => object_of([("Reduce", value.clone())]),
     }
 }
 

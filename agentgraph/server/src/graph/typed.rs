@@ -213,7 +213,7 @@ fn seen<S: StoredState>(event: Event<S>) -> GraphEvent {
     if let EventKind::Ended(ended) = &event.kind {
         return ended_as(ended);
     }
-    let shown = serde_json::to_value(&event).unwrap_or_else(|error| {
+    let shown = event.to_json().unwrap_or_else(|error| {
         json!({ "type": "unreadable", "namespace": "", "step": event.step, "message": error.to_string() })
     });
     GraphEvent::Event(with_shown_messages(shown))

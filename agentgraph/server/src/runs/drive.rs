@@ -81,8 +81,10 @@ impl App {
         };
         let config = self.config_of(&run).await?;
         // What an earlier process has sent comes first, so that readers find all of it, and no number again.
-        for frame in self.stored_frames(&run.id, live.last_seq()).await? {
-            live.send(frame);
+        if run.status != "pending" {
+            for frame in self.stored_frames(&run.id, live.last_seq()).await? {
+                live.send(frame);
+            }
         }
         let next = live.last_seq().map_or(0, |last| last.saturating_add(1));
         let reader = EventReader::new(&thread);
@@ -105,7 +107,8 @@ impl App {
             stuck,
             calls,
         };
-        drive.run().await
+        // A box: it would make each task of a run larger by its ten kilobytes.
+        Box::pin(drive.run()).await
     }
 
     async fn config_of(&self, run: &Record) -> Result<RunConfig, RecordError> {
@@ -225,12 +228,14 @@ impl Drive<'_> {
                 run.data["replica"] = json!(*hold.replica);
             }
         };
-        if let Some(changed) = self.app.change(Kind::Run, &self.run.id, change).await? {
+        if let Some(changed) = self.app.change_known(self.run.clone(), change).await? {
             self.run = changed;
         }
-        self.app
-            .change(Kind::Thread, &self.thread.id, |thread| "busy".clone_into(&mut thread.status))
-            .await?;
+        // The run was taken in with it, unless another one has ended or a client has changed the state since.
+        if self.thread.status != "busy" || self.run.data["kwargs"]["after_seconds"] != 0.0 {
+            let change = |thread: &mut Record| "busy".clone_into(&mut thread.status);
+            self.app.change(Kind::Thread, &self.thread.id, change).await?;
+        }
         Ok(())
     }
 
@@ -307,8 +312,11 @@ impl Drive<'_> {
 
     /// Makes the calls of the run: one, unless it stops at nodes.
     async fn calls(&mut self, head: Option<&Moment>, is_new: bool) -> Result<End, Halt> {
-        let kwargs = self.run.data["kwargs"].clone();
-        let planned = match self.plan(&kwargs, head, is_new).await {
+        let kwargs = &self.run.data["kwargs"];
+        let limit = recursion_limit(kwargs).ok().flatten();
+        let stops =
+            Stops { before: texts(&kwargs["interrupt_before"]), after: texts(&kwargs["interrupt_after"]) };
+        let planned = match self.plan(kwargs, head, is_new).await {
             Ok(Plan::Call(start, from)) => Ok((start, from)),
             Ok(Plan::Nothing(end)) => Err(end),
             Err(failed) => Err(End::Failed(failed)),
@@ -324,9 +332,6 @@ impl Drive<'_> {
                 return Ok(end);
             }
         };
-        let limit = recursion_limit(&kwargs).ok().flatten();
-        let stops =
-            Stops { before: texts(&kwargs["interrupt_before"]), after: texts(&kwargs["interrupt_after"]) };
         if stops.before.is_empty() && stops.after.is_empty() {
             return self.call(start, from, limit).await;
         }
@@ -400,6 +405,7 @@ impl Drive<'_> {
 
     /// Makes frames and entries of the log of an event.
     fn tell(&mut self, event: Value) {
+        self.reader.tells_tasks = self.kept.is_some() || self.frames.has_tasks();
         let read = self.reader.read(event);
         if let Some((_, events)) = &mut self.kept {
             events.take(&read);
@@ -611,7 +617,7 @@ impl Drive<'_> {
         // then its thread, too, has it.
         self.leave_thread(thread_status, error.clone(), &renamed).await?;
         self.app
-            .change(Kind::Run, &self.run.id, |run| {
+            .change_known(self.run.clone(), |run| {
                 status.clone_into(&mut run.status);
                 run.data["error"] = json!(error);
                 run.data["engine_run"] = json!(engine_run);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::parts::MessageParts;
 use super::reader::{ReadEvent, each_message};
 use super::trace::checkpoint_id;
-use crate::app::NewEvent;
+use crate::app::{NewEvent, object_of};
 use crate::graph::{End, Moment};
 use crate::ids::{self, WirePlace};
 use crate::records::Record;
@@ -75,12 +75,12 @@ impl Events {
     }
 
     pub(super) fn take(&mut self, read: &ReadEvent) {
-        let ReadEvent { kind, namespace, node, event, .. } = read;
+        let ReadEvent { kind, namespace, node, event, content, .. } = read;
         self.enter(namespace);
         match &**kind {
             "values" => {
-                self.note(&event["values"]);
-                let values = event["values"].clone();
+                self.note(content);
+                let values = (**content).clone();
                 if namespace.is_empty() {
                     self.release();
                     self.held = Some(values);
@@ -91,9 +91,10 @@ impl Events {
             "checkpoint" if namespace.is_empty() => self.checkpoint(event),
             "update" => {
                 self.messages_of(read);
-                self.tools_of(namespace, &event["update"]);
-                let values = if event["update"].is_object() { event["update"].clone() } else { json!({}) };
-                self.tell("updates", namespace, json!({ "node": node, "values": values }));
+                self.tools_of(namespace, content);
+                let values = if content.is_object() { (**content).clone() } else { json!({}) };
+                let update = object_of([("node", node.clone().into()), ("values", values)]);
+                self.tell("updates", namespace, update);
                 self.task(read);
             }
             "custom" => self.tell("custom", namespace, custom(&event["value"])),
@@ -295,7 +296,7 @@ impl Events {
     /// The answers that a node has returned and no model has sent in pieces.
     fn messages_of(&mut self, read: &ReadEvent) {
         let mut new = Vec::new();
-        each_message(&read.event["update"], &mut |message, id| {
+        each_message(&read.content, &mut |message, id| {
             if self.seen.insert(id.to_owned()) && message["type"] == "ai" {
                 new.push(message.clone());
             }

@@ -1,6 +1,7 @@
 //! [`Frames`]: the events of a graph as the events of LangGraph's streams, one mode beside the other.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use agentgraph::View;
 use agentgraph::run::Interrupt;
@@ -10,7 +11,7 @@ use super::drive::wire_interrupts;
 use super::reader::{ReadEvent, each_message};
 use super::request::texts;
 use super::trace::checkpoint_id;
-use crate::app::{checkpoint_json, merge};
+use crate::app::{checkpoint_json, merge, object_of};
 use crate::ids::{self, WirePlace};
 use crate::live::Frame;
 use crate::messages::Chunk;
@@ -75,7 +76,7 @@ impl Frames {
     pub(super) fn frame(&mut self, event: &str, data: &Value) -> Frame {
         let seq = self.seq;
         self.seq += 1;
-        Frame { seq, event: event.to_owned(), data: data.to_string() }
+        Frame { seq, event: event.to_owned(), data: line(data) }
     }
 
     fn has(&self, mode: &str) -> bool {
@@ -88,15 +89,15 @@ impl Frames {
     }
 
     /// The frames of an event. The graph may report more than the modes need, for the log of the thread.
-    pub(super) fn take(&mut self, read: &ReadEvent, values: &HashMap<String, Value>) -> Vec<Frame> {
-        let ReadEvent { kind, namespace, event, .. } = read;
+    pub(super) fn take(&mut self, read: &ReadEvent, values: &HashMap<String, Arc<Value>>) -> Vec<Frame> {
+        let ReadEvent { kind, namespace, event, content, .. } = read;
         if !namespace.is_empty() && !self.with_subgraphs {
             return Vec::new();
         }
         match &**kind {
             "values" => {
-                note_messages(&event["values"], &mut self.seen);
-                self.of_mode("values", namespace, &event["values"]).into_iter().collect()
+                note_messages(content, &mut self.seen);
+                self.of_mode("values", namespace, content).into_iter().collect()
             }
             "update" => self.update(read),
             "custom" => self.of_mode("custom", namespace, &event["value"]).into_iter().collect(),
@@ -113,26 +114,31 @@ impl Frames {
         }
     }
 
+    pub(super) fn has_tasks(&self) -> bool {
+        self.has("tasks") || self.has("debug")
+    }
+
     pub(super) fn has_messages(&self) -> bool {
         self.has("messages") || self.has("messages-tuple")
     }
 
     fn update(&mut self, read: &ReadEvent) -> Vec<Frame> {
-        let ReadEvent { namespace, node, event, .. } = read;
+        let ReadEvent { namespace, node, content, .. } = read;
         if namespace.is_empty() {
             self.ran.push(node.clone());
         }
         let mut frames = self.messages_of(read);
-        frames.extend(self.of_mode("updates", namespace, &json!({ node: event["update"] })));
+        if self.has("updates") {
+            let update = object_of([(node, (**content).clone())]);
+            frames.extend(self.of_mode("updates", namespace, &update));
+        }
         frames.extend(self.of_task("task_result", read));
         frames
     }
 
     fn of_task(&mut self, kind: &str, read: &ReadEvent) -> Vec<Frame> {
         match &read.about_task {
-            Some(task) if self.has("tasks") || self.has("debug") => {
-                self.trace("tasks", kind, &read.namespace, task.clone())
-            }
+            Some(task) if self.has_tasks() => self.trace("tasks", kind, &read.namespace, task.clone()),
             _ => Vec::new(),
         }
     }
@@ -143,7 +149,7 @@ impl Frames {
             return Vec::new();
         }
         let mut new = Vec::new();
-        each_message(&read.event["update"], &mut |message, id| {
+        each_message(&read.content, &mut |message, id| {
             if self.seen.insert(id.to_owned()) {
                 new.push(message.clone());
             }
@@ -185,7 +191,12 @@ impl Frames {
     }
 
     /// A checkpoint; two of an input, as LangGraph has one before it.
-    fn checkpoint(&mut self, namespace: &str, event: &Value, values: &HashMap<String, Value>) -> Vec<Frame> {
+    fn checkpoint(
+        &mut self,
+        namespace: &str,
+        event: &Value,
+        values: &HashMap<String, Arc<Value>>,
+    ) -> Vec<Frame> {
         let Some(id) = checkpoint_id(event) else { return Vec::new() };
         self.step = i64::try_from(id.step).unwrap_or(i64::MAX);
         let begins = event["source"] == "input";
@@ -201,7 +212,7 @@ impl Frames {
             frames = self.trace("checkpoints", "checkpoint", namespace, shown);
         }
         let source = if begins { "loop" } else { event["source"].as_str().unwrap_or("loop") };
-        let values = values.get(namespace).cloned().unwrap_or_else(|| json!({}));
+        let values = values.get(namespace).map_or_else(|| json!({}), |values| (**values).clone());
         let shown = self.checkpoint_form(WirePlace::at(id), source, self.step, event["next"].clone(), values);
         frames.extend(self.trace("checkpoints", "checkpoint", namespace, shown));
         frames
@@ -252,6 +263,11 @@ impl Frames {
         }
         frames
     }
+}
+
+/// JSON in one line: faster than its `Display`, which formats piece by piece.
+fn line(data: &Value) -> String {
+    serde_json::to_string(data).unwrap_or_default()
 }
 
 fn named(event: &str, namespace: &str) -> String {

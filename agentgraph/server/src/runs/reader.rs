@@ -2,10 +2,11 @@
 //! messages by the ids that clients see, tasks with their results.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::app::rename;
+use crate::app::{object_of, rename};
 use crate::ids;
 use crate::messages::{Chunk, Chunks};
 use crate::records::Record;
@@ -15,12 +16,14 @@ pub(super) struct EventReader {
     /// The ids of models' messages that clients have seen in pieces.
     pub(super) message_ids: Map<String, Value>,
     /// The newest values, by namespace.
-    pub(super) values: HashMap<String, Value>,
+    pub(super) values: HashMap<String, Arc<Value>>,
+    /// Whether somebody is told about tasks.
+    pub(super) tells_tasks: bool,
     known_ids: usize,
     chunks: Chunks,
-    /// The updates of tasks that have not been reported as ended, and the other way round.
-    updates: HashMap<String, Value>,
-    ended: HashMap<String, Value>,
+    /// The updates of tasks that have not been reported as ended, and the other way round: nodes and errors.
+    updates: HashMap<String, Arc<Value>>,
+    ended: HashMap<String, (String, Value)>,
 }
 
 /// An event that was read.
@@ -29,8 +32,10 @@ pub(super) struct ReadEvent {
     pub(super) namespace: String,
     pub(super) task: String,
     pub(super) node: String,
-    /// The event of the engine, with messages by the ids that clients see.
+    /// The event of the engine.
     pub(super) event: Value,
+    /// Its values or its update, with messages by the ids that clients see.
+    pub(super) content: Arc<Value>,
     /// The piece of a message.
     pub(super) chunk: Option<Chunk>,
     /// A task that has begun, or one of which the end and the update are both known.
@@ -44,6 +49,7 @@ impl EventReader {
             known_ids: message_ids.len(),
             message_ids,
             values: HashMap::new(),
+            tells_tasks: false,
             chunks: Chunks::default(),
             updates: HashMap::new(),
             ended: HashMap::new(),
@@ -60,15 +66,15 @@ impl EventReader {
         let namespace = ids::wire_namespace(event["namespace"].as_str().unwrap_or_default());
         let task = ids::dashed(event["task"]["id"].as_str().unwrap_or_default());
         let node = event["node"].as_str().unwrap_or_default().to_owned();
-        let (mut chunk, mut about_task) = (None, None);
+        let (mut chunk, mut about_task, mut content) = (None, None, Arc::default());
         match &*kind {
             "values" => {
-                event["values"] = rename(event["values"].take(), &self.message_ids);
-                self.values.insert(namespace.clone(), event["values"].clone());
+                content = Arc::new(rename(event["values"].take(), &self.message_ids));
+                self.values.insert(namespace.clone(), Arc::clone(&content));
             }
             "update" => {
-                event["update"] = rename(event["update"].take(), &self.message_ids);
-                self.updates.insert(task.clone(), event["update"].clone());
+                content = Arc::new(rename(event["update"].take(), &self.message_ids));
+                self.updates.insert(task.clone(), Arc::clone(&content));
                 about_task = self.result(&task);
             }
             "message" => {
@@ -77,26 +83,26 @@ impl EventReader {
                     self.message_ids.insert(finished.clone(), id.clone().into());
                 }
             }
-            "task_started" => {
-                let input = self.values.get(&namespace).cloned().unwrap_or_default();
-                about_task = Some(json!({ "id": task, "name": node, "input": input, "triggers": [] }));
+            "task_started" if self.tells_tasks => {
+                let input = self.values.get(&namespace).map(|values| (**values).clone()).unwrap_or_default();
+                about_task = Some(object_of([
+                    ("id", task.clone().into()),
+                    ("name", node.clone().into()),
+                    ("input", input),
+                    ("triggers", json!([])),
+                ]));
             }
-            "task_ended" => about_task = self.task_ended(&task, &node, &event),
+            "task_ended" => {
+                self.ended.insert(task.clone(), (node.clone(), event["error"]["message"].clone()));
+                if event["status"] != "done" {
+                    // Such a task has no update that comes later.
+                    self.updates.insert(task.clone(), Arc::default());
+                }
+                about_task = self.result(&task);
+            }
             _ => {}
         }
-        ReadEvent { kind, namespace, task, node, event, chunk, about_task }
-    }
-
-    fn task_ended(&mut self, task: &str, node: &str, event: &Value) -> Option<Value> {
-        let ended = json!({
-            "id": task, "name": node, "error": event["error"]["message"], "result": {}, "interrupts": [],
-        });
-        self.ended.insert(task.to_owned(), ended);
-        if event["status"] != "done" {
-            // Such a task has no update that comes later.
-            self.updates.insert(task.to_owned(), Value::Null);
-        }
-        self.result(task)
+        ReadEvent { kind, namespace, task, node, event, content, chunk, about_task }
     }
 
     /// The result of a task of which both the end and the update are known.
@@ -104,11 +110,17 @@ impl EventReader {
         if !(self.updates.contains_key(task) && self.ended.contains_key(task)) {
             return None;
         }
-        let mut ended = self.ended.remove(task)?;
-        if let Some(update) = self.updates.remove(task).filter(|update| !update.is_null()) {
-            ended["result"] = update;
-        }
-        Some(ended)
+        let (update, (node, error)) = (self.updates.remove(task)?, self.ended.remove(task)?);
+        self.tells_tasks.then(|| {
+            let result = if update.is_null() { json!({}) } else { (*update).clone() };
+            object_of([
+                ("id", task.into()),
+                ("name", node.into()),
+                ("error", error),
+                ("result", result),
+                ("interrupts", json!([])),
+            ])
+        })
     }
 }
 

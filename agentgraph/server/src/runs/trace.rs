@@ -1,8 +1,10 @@
 //! The trace of a run: what its tasks did and when, in microseconds since 1970, without what they read and
 //! wrote. The page draws it.
 
+use std::collections::BTreeMap;
+
 use agentgraph::CheckpointId;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::ids::{self, WirePlace};
 
@@ -42,17 +44,16 @@ const FIELDS: [&str; 16] = [
 pub(super) fn mark(event: &Value, thread: &str) -> Option<String> {
     let used = used(event);
     (used.is_some() || TYPES.contains(&event["type"].as_str()?)).then(|| {
-        let fields = FIELDS.into_iter().filter_map(|name| Some((name.to_owned(), event.get(name)?.clone())));
-        let mut mark: Map<String, Value> = fields.filter(|(_, value)| !value.is_null()).collect();
-        mark.insert("at".to_owned(), ids::now().into());
-        if let Some((model, usage)) = used {
-            mark.insert("model".to_owned(), model.into());
-            mark.insert("usage".to_owned(), usage.clone());
-        }
-        if let Some(id) = checkpoint_id(event) {
-            mark.insert("checkpoint".to_owned(), json!(WirePlace::at(id).wire(thread)));
-        }
-        Value::Object(mark).to_string()
+        let at = Value::from(ids::now());
+        let place = checkpoint_id(event).map(|id| Value::from(WirePlace::at(id).wire(thread)));
+        let model = used.map(|(model, _)| Value::from(model));
+        let fields = FIELDS.into_iter().filter_map(|name| Some((name, event.get(name)?)));
+        let mut mark: BTreeMap<&str, &Value> = fields.filter(|(_, value)| !value.is_null()).collect();
+        mark.insert("at", &at);
+        mark.extend(place.as_ref().map(|place| ("checkpoint", place)));
+        mark.extend(model.as_ref().map(|model| ("model", model)));
+        mark.extend(used.map(|(_, usage)| ("usage", usage)));
+        serde_json::to_string(&mark).unwrap_or_default()
     })
 }
 
