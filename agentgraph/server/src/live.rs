@@ -457,7 +457,10 @@ impl Live {
         if let Some(log) = logs.get(thread).and_then(Weak::upgrade) {
             return log;
         }
-        logs.retain(|_, log| log.strong_count() > 0);
+        // Only before the map grows: then each new log costs a constant time on average.
+        if logs.len() == logs.capacity() {
+            logs.retain(|_, log| log.strong_count() > 0);
+        }
         let log = ThreadLog::new(thread);
         logs.insert(thread.to_owned(), Arc::downgrade(&log));
         log
@@ -471,4 +474,18 @@ impl Live {
 /// A lock that a panicking task has left is as good as any: each change is one statement.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_forgotten_when_nobody_has_it() {
+        let live = Live::new();
+        let kept = live.log("kept");
+        (0..1000).for_each(|n| drop(live.log(&n.to_string())));
+        assert!(Arc::ptr_eq(&kept, &live.log("kept")));
+        assert!(lock(&live.logs).len() < 64);
+    }
 }
