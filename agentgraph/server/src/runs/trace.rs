@@ -47,8 +47,9 @@ pub(super) fn mark(event: &Value, thread: &str) -> Option<String> {
         let at = Value::from(ids::now());
         let place = checkpoint_id(event).map(|id| Value::from(WirePlace::at(id).wire(thread)));
         let model = used.map(|(model, _)| Value::from(model));
-        let fields = FIELDS.into_iter().filter_map(|name| Some((name, event.get(name)?)));
-        let mut mark: BTreeMap<&str, &Value> = fields.filter(|(_, value)| !value.is_null()).collect();
+        let fields = event.as_object().into_iter().flatten().map(|(name, value)| (&**name, value));
+        let is_shown = |(name, value): &(&str, &Value)| !value.is_null() && FIELDS.contains(name);
+        let mut mark: BTreeMap<&str, &Value> = fields.filter(is_shown).collect();
         mark.insert("at", &at);
         mark.extend(place.as_ref().map(|place| ("checkpoint", place)));
         mark.extend(model.as_ref().map(|model| ("model", model)));
