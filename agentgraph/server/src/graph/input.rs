@@ -7,7 +7,6 @@ use agentgraph::{Code, Error};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::app::object_of;
 use crate::messages;
 
 /// The update that a JSON object of channels is. Names that are no channels are left out, as LangGraph does,
@@ -61,8 +60,8 @@ impl Serialize for Bytes {
 /// The write of a channel for a value as it is: the first of [`readings`].
 fn as_is(value: &Value) -> Value {
     match value.get("__overwrite__") {
-        Some(value) => object_of([("Overwrite", value.clone())]),
-        None => object_of([("Reduce", value.clone())]),
+        Some(value) => json!({ "Overwrite": value }),
+        None => json!({ "Reduce": value }),
     }
 }
 
