@@ -123,7 +123,7 @@ impl<S: StoredState> Event<S> {
     /// # async fn main() -> Result<()> {
     /// # let graph = StateGraph::new().node("write", write).edge(START, "write").compile()?;
     /// # let mut events = graph.invoke(Note::update()).stream();
-    /// let event = events.next().await.ok_or("a stream has an end")?;
+    /// let event = events.next().await.unwrap();
     /// assert_eq!(event.to_json()?, serde_json::to_value(&event)?);
     /// # Ok(())
     /// # }
