@@ -4,12 +4,14 @@
 //! Providers want them in one message, right after the answer, in the order of the calls, and none missing.
 
 mod call_ids;
+mod index;
 
 use std::collections::{HashMap, HashSet};
 
 use crate::message::{Block, Message, Role, ToolResult, ToolUse};
 
-pub(crate) use call_ids::{has_call, has_message, make_calls_distinct, with_distinct_calls};
+pub(crate) use call_ids::{make_calls_distinct, with_distinct_calls};
+pub(crate) use index::{Index, KeptIndex};
 
 /// The calls of the last answer that have no result yet, in order. A conversation that went on after the
 /// answer has no open calls.
@@ -56,8 +58,14 @@ pub fn open_calls(messages: &[Message]) -> Vec<&ToolUse> {
 /// assert_eq!(messages[3].text(), "never mind");
 /// ```
 pub fn complete(messages: &[Message]) -> Vec<Message> {
+    let mut sendable = Sendable::default();
+    sendable.advance(messages);
+    complete_after(sendable, messages)
+}
+
+fn complete_after(sendable: Sendable, messages: &[Message]) -> Vec<Message> {
     let mut complete = Vec::with_capacity(messages.len() + 1);
-    let (before, mut rest) = messages.split_at(complete_prefix(messages));
+    let (before, mut rest) = messages.split_at(sendable.len);
     complete.extend_from_slice(before);
     while let Some((message, after)) = rest.split_first() {
         rest = after;
@@ -73,27 +81,47 @@ pub fn complete(messages: &[Message]) -> Vec<Message> {
     complete
 }
 
-/// How many messages at the beginning can be sent as they are. Each round looks through all of them.
-fn complete_prefix(messages: &[Message]) -> usize {
-    // `end` is where the turn of the last answer began: results that come later in it are moved to its front.
-    let (mut at, mut end) = (0, 0);
-    while let Some(message) = messages.get(at) {
-        if message.role != Role::Assistant {
-            if message.results().next().is_some() {
-                return end;
+/// How many messages at the beginning can be sent as they are.
+#[derive(Clone, Copy, Default)]
+struct Sendable {
+    len: usize,
+    /// How many messages were looked at.
+    at: usize,
+    /// Where the turn of the last answer began: results that come later in it are moved to its front.
+    turn: usize,
+}
+
+impl Sendable {
+    /// Looks at the messages from `at` on.
+    fn advance(&mut self, messages: &[Message]) {
+        while let Some(message) = messages.get(self.at) {
+            if message.role != Role::Assistant {
+                if message.results().next().is_some() {
+                    self.len = self.turn;
+                    return;
+                }
+                self.at += 1;
+            } else if message.tool_uses().next().is_none() {
+                self.at += 1;
+                self.turn = self.at;
+            } else if messages.get(self.at + 1).is_some_and(|next| is_answered(message, next)) {
+                self.turn = self.at;
+                self.at += 2;
+            } else {
+                break;
             }
-            at += 1;
-        } else if message.tool_uses().next().is_none() {
-            at += 1;
-            end = at;
-        } else if messages.get(at + 1).is_some_and(|next| is_answered(message, next)) {
-            end = at;
-            at += 2;
-        } else {
-            return at;
+        }
+        self.len = self.at;
+    }
+
+    /// Forgets what was found out after the first `len` messages. The turn before them is looked at again, or
+    /// all of them if it began later.
+    fn truncate(&mut self, len: usize) {
+        if self.at > len {
+            let at = if self.turn < len { self.turn } else { 0 };
+            *self = Sendable { len: at, at, turn: at };
         }
     }
-    at
 }
 
 /// Whether a message has the results of all calls of an answer, in their order, and nothing else.
@@ -101,7 +129,7 @@ fn is_answered(answer: &Message, next: &Message) -> bool {
     match (&*answer.content, &*next.content) {
         // Most turns: without iterators this costs a third.
         ([Block::ToolUse(call)], [Block::ToolResult(result)]) => {
-            next.role != Role::Assistant && call_ids::is_same(&call.id, &result.tool_use_id)
+            next.role != Role::Assistant && call.id == result.tool_use_id
         }
         _ => {
             let ids = next.results().map(|result| &result.tool_use_id);
@@ -169,6 +197,9 @@ fn is_results(message: &Message) -> bool {
 pub(crate) fn results_to_move(messages: &[Message]) -> Vec<Message> {
     let Some(at) = messages.iter().rposition(|message| !is_results(message)) else { return Vec::new() };
     let (answer, results) = (&messages[at], &messages[at + 1..]);
+    if results.len() < 2 {
+        return Vec::new();
+    }
     let place = |message: &Message| {
         let first = message.results().next()?;
         answer.tool_uses().position(|call| call.id == first.tool_use_id)

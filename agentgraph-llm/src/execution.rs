@@ -84,7 +84,7 @@ impl<'a> Toolbox<'a> {
         };
         entry.check.check(call.input())?;
         // The closure of the call is dropped with the panic, so nothing sees it half done.
-        let running = AssertUnwindSafe(async { entry.tool.call(call.input(), call).await });
+        let running = AssertUnwindSafe(async { (*entry.tool).call(call.input(), call).await });
         running.catch_unwind().await.unwrap_or_else(|_| Err(panicked(call.name())))
     }
 
@@ -107,16 +107,15 @@ pub(crate) fn same_name(name: &str) -> Error {
     Error::new(Code::BadTool, message)
 }
 
-/// Runs one call of a response in its span: `work` gets the call with its arguments.
+/// Runs one call of a response in its span, if its arguments are an object.
 pub(crate) async fn run(
     asked: &ToolUse,
-    call: ToolCall,
-    work: impl AsyncFnOnce(&ToolCall) -> Result<ToolOutput, ToolError>,
+    work: impl Future<Output = Result<ToolOutput, ToolError>>,
 ) -> Result<ToolOutput, ToolError> {
     let trace = ToolTrace::begin(asked);
     let work = async {
-        let input = arguments::object(asked)?.clone();
-        work(&call.with_input(input)).await
+        arguments::check_object(asked)?;
+        work.await
     };
     let outcome = work.instrument(trace.span().clone()).await;
     trace.end(outcome.as_ref());
@@ -129,7 +128,7 @@ pub(crate) async fn run(
 /// `E_LLM_TOOL_FAILED` for a fatal error, which is its cause.
 pub(crate) fn outcome(asked: &ToolUse, done: Result<ToolOutput, ToolError>) -> Result<CallOutcome> {
     match done {
-        Ok(output) => Ok((result(asked, &output), Some(output))),
+        Ok(output) => Ok((result(asked, output.clone()), Some(output))),
         Err(ToolError::Fatal(cause)) => {
             let message = format!("tool `{}` failed: {cause}", asked.name);
             Err(Error::new(Code::ToolFailed, message).with_source(cause))
@@ -138,8 +137,8 @@ pub(crate) fn outcome(asked: &ToolUse, done: Result<ToolOutput, ToolError>) -> R
     }
 }
 
-fn result(asked: &ToolUse, output: &ToolOutput) -> ToolResult {
-    let mut result = ToolResult::new(&asked.id, output.content.iter().cloned());
-    result.artifact = output.artifact.clone().map(Into::into);
+pub(crate) fn result(asked: &ToolUse, output: ToolOutput) -> ToolResult {
+    let mut result = ToolResult::new(&asked.id, output.content);
+    result.artifact = output.artifact.map(Into::into);
     result
 }

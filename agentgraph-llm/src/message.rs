@@ -121,6 +121,11 @@ impl Message {
         self
     }
 
+    /// Whether both are clones of one message, unchanged since.
+    pub(crate) fn is_shared_with(&self, other: &Message) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The text blocks, joined.
     pub fn text(&self) -> String {
         self.content.iter().filter_map(Block::as_text).collect()

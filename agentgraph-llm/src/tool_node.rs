@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::execution::{self, CallOutcome, Toolbox};
 use crate::message::{Message, ToolUse};
 use crate::middleware::{Chain, Middleware, NextTool};
-use crate::tool::{AnyCommand, Tool, ToolCall, ToolError};
+use crate::tool::{AnyCommand, Tool, ToolCall, ToolError, ToolOutput};
 use crate::tool_loop::DEFAULT_MAX_CONCURRENCY;
 
 /// A state that holds a conversation.
@@ -213,11 +213,18 @@ impl ToolNode {
         let call = match conversation::answer_with(state.messages(), &asked.id) {
             Some(answer) if answer.is_incomplete => return execution::outcome(asked, Err(incomplete())),
             Some(answer) => ToolCall::of(asked, answer),
-            None => ToolCall::detached(asked.id.as_str(), asked.name.as_str()),
+            None => return Err(no_such_call(&asked.id)),
         };
         let call = call.with_ctx(ctx.clone()).with_state(state.clone());
-        let inside = async |call: &ToolCall| NextTool::first(&self.chain, &self.toolbox).run(call).await;
-        execution::outcome(asked, execution::run(asked, call, inside).await)
+        let inside = NextTool::first(&self.chain, &self.toolbox).run(&call);
+        match execution::run(asked, inside).await {
+            Ok(mut output) => {
+                let (return_direct, command) = (output.return_direct, output.command.take());
+                let kept = ToolOutput { return_direct, command, ..ToolOutput::default() };
+                Ok((execution::result(asked, output), Some(kept)))
+            }
+            failed => execution::outcome(asked, failed),
+        }
     }
 
     /// The results, then the commands of the tools in the order of the calls.
@@ -228,22 +235,26 @@ impl ToolNode {
         done: Vec<CallOutcome>,
         is_dispatched: bool,
     ) -> Result<Command<S>> {
-        let is_direct =
-            |(_, output): &CallOutcome| output.as_ref().is_some_and(|output| output.return_direct);
-        let all_direct = !done.is_empty() && done.iter().all(is_direct);
-        let direct = calls.iter().zip(&done).filter(|(_, done)| is_direct(done));
-        let direct: Vec<_> = direct.map(|(call, _)| call.id.clone()).collect();
-        let (results, outputs): (Vec<_>, Vec<_>) = done.into_iter().unzip();
-        let results: Vec<Message> = if is_dispatched {
-            results.into_iter().map(|result| conversation::result_message(messages, result)).collect()
-        } else if results.is_empty() {
-            Vec::new()
-        } else {
-            vec![Message::tool_results(results)]
+        let (mut direct, mut commands) = (Vec::new(), Vec::new());
+        let mut results = Vec::with_capacity(done.len());
+        for (call, (result, output)) in calls.iter().zip(done) {
+            results.push(result);
+            if let Some(output) = output {
+                direct.extend(output.return_direct.then(|| call.id.clone()));
+                commands.extend(output.command);
+            }
+        }
+        let all_direct = !calls.is_empty() && direct.len() == calls.len();
+        let message = match results.pop() {
+            Some(only) if is_dispatched => Some(conversation::result_message(messages, only)),
+            Some(last) => {
+                results.push(last);
+                Some(Message::tool_results(results))
+            }
+            None => None,
         };
-        let mut command = Command::update(S::add_results(results, direct));
-        let commands = outputs.into_iter().flatten().filter_map(|output| output.command);
-        for added in commands.map(AnyCommand::into_command::<S>) {
+        let mut command = Command::update(S::add_results(Vec::from_iter(message), direct));
+        for added in commands.into_iter().map(AnyCommand::into_command::<S>) {
             command = command.and(added?).map_err(|error| {
                 Error::new(Code::BadTool, "the commands of two tools cannot be combined").with_source(error)
             })?;

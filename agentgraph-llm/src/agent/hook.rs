@@ -73,15 +73,15 @@ impl HookNode {
 
     fn go<S: AgentChannels>(&self, turn: Turn, jump: Jump, state: &S) -> Command<S> {
         let next = match (jump, &self.next) {
-            (Jump::Next, Some(_)) => None,
-            (Jump::Next, None) => Some(after_answer(turn.messages(), state)),
-            (Jump::Tools, _) if turn.open_calls().is_empty() => Some(Next::Model),
-            (Jump::Tools, _) => Some(Next::Tools),
-            (Jump::Model, _) => Some(Next::Model),
-            (Jump::End, _) => Some(Next::End),
+            (Jump::Next, Some(next)) => Next::Hook(next.clone()),
+            (Jump::Next, None) => {
+                let run = state.run_record();
+                self.plan.next(turn.messages(), run.end.is_some(), run.goes_on)
+            }
+            (Jump::Tools, _) => self.plan.tools_or(Next::Model, turn.messages()),
+            (Jump::Model, _) => Next::Model,
+            (Jump::End, _) => Next::End,
         };
-        // Long, and needed only to find the calls.
-        let messages = if next == Some(Next::Tools) { turn.messages().to_vec() } else { Vec::new() };
         let bill = turn.own_bill();
         let (edits, slots) = turn.into_changes();
         let mut change = AgentChange::of_messages(edits);
@@ -95,18 +95,8 @@ impl HookNode {
         if jump == Jump::End {
             change.run_mut().end = Some(LoopEnd::Jumped);
         }
-        match (next, &self.next) {
-            (Some(next), _) => self.plan.go(change, next, &messages),
-            (None, Some(next)) => Command::update(S::change(change)).goto(next.clone()),
-            (None, None) => Command::update(S::change(change)),
-        }
+        self.plan.go(change, next)
     }
-}
-
-/// The way after the last hook.
-fn after_answer<S: AgentChannels>(messages: &[Message], state: &S) -> Next {
-    let run = state.run_record();
-    Next::after(messages, run.end.is_some(), run.goes_on)
 }
 
 fn turn_start<S: AgentChannels>(ctx: Ctx, state: &Snapshot<S>) -> TurnStart {

@@ -1,11 +1,13 @@
 //! The node that asks the model.
 
+use std::sync::Arc;
+
 use agentgraph::{Command, Ctx, Snapshot};
 
 use super::form::{self, Judgement};
 use super::plan::{Next, Plan};
 use super::state::{AgentChange, AgentChannels, AnswerFacts, RecordChange};
-use crate::conversation;
+use crate::conversation::{self, Index};
 use crate::error::{Code, Error, Result};
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::middleware::{Bill, ModelRequest, NextModel, OpenBill};
@@ -20,20 +22,26 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     if left == 0 {
         let mut change = AgentChange::default();
         change.run_mut().end = Some(LoopEnd::LimitReached);
-        return Ok(plan.go(change, Next::End, &[]));
+        return Ok(plan.go(change, Next::End));
     }
     let bill = OpenBill::new(Some(ctx.clone()));
-    let mut response = ask(plan, &ctx, &state, &bill).await?;
-    if plan.settings.stop.is_empty() && is_empty(&response) {
-        let first = response.usage;
-        response = ask(plan, &ctx, &state, &bill).await.map_err(|error| error.with_usage(first))?;
-        response.usage += first;
-        if is_empty(&response) {
+    let index = state.run_record().index(state.messages());
+    let mut first = None;
+    // A loop, since a second place that waits for an answer would double the future.
+    let mut response = loop {
+        let asked = ask(plan, &ctx, &state, &index, &bill).await;
+        let before = first.unwrap_or_default();
+        let mut response = asked.map_err(|error| error.with_usage(before))?;
+        response.usage += before;
+        if !plan.settings.stop.is_empty() || !is_empty(&response) {
+            break response;
+        }
+        if first.replace(response.usage).is_some() {
             return Err(empty_answer(response));
         }
-    }
+    };
     // A message of the same id would replace the earlier one in the state.
-    if conversation::has_message(state.messages(), &response.message.id) {
+    if index.has_message(&response.message.id) {
         response.message.id = MessageIds::default().next_id();
     }
     ctx.spend("rounds", 1);
@@ -46,20 +54,19 @@ async fn ask<S: AgentChannels>(
     plan: &Plan,
     ctx: &Ctx,
     state: &Snapshot<S>,
+    index: &Arc<Index>,
     bill: &OpenBill,
 ) -> Result<ChatResponse> {
-    let request = plan.request(ctx.clone(), &**state);
+    let request = plan.request(ctx.clone(), &**state, index);
     // Only what the outermost wrap returns is heard.
-    let stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
-    if !listening::is_heard() {
-        let mut response = stream.into_response().await?;
-        conversation::make_calls_distinct(&mut response, |id| conversation::has_call(state.messages(), id));
-        return Ok(response);
+    let mut stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
+    if listening::is_heard() {
+        let index = Arc::clone(index);
+        stream = conversation::with_distinct_calls(stream, move |id| index.has_call(id));
     }
-    let known = state.clone();
-    let stream =
-        conversation::with_distinct_calls(stream, move |id| conversation::has_call(known.messages(), id));
-    stream.into_response().await
+    let mut response = stream.into_response().await?;
+    conversation::make_calls_distinct(&mut response, |id| index.has_call(id));
+    Ok(response)
 }
 
 impl Plan {
@@ -71,9 +78,9 @@ impl Plan {
         thread.map_or(run, |thread| thread.min(run))
     }
 
-    fn request<S: AgentChannels>(&self, ctx: Ctx, state: &S) -> ModelRequest {
+    fn request<S: AgentChannels>(&self, ctx: Ctx, state: &S, index: &Index) -> ModelRequest {
         let mut request = self.settings.clone();
-        let messages = conversation::complete(state.messages());
+        let messages = index.complete();
         if request.messages.is_empty() {
             request.messages = messages;
         } else {
@@ -187,12 +194,14 @@ impl Answer {
     /// `moved` are earlier results, which are stored again in the order of their calls.
     fn into_command<S: AgentChannels>(self, plan: &Plan, bill: Bill, moved: Vec<Message>) -> Command<S> {
         let ChatResponse { message, stop, usage, .. } = self.response;
-        let answer = [message];
-        let results = self.results.into_iter().map(|result| conversation::result_message(&answer, result));
-        let after: Vec<_> = results.chain(self.feedback).collect();
-        let messages: Vec<_> = answer.into_iter().chain(after).collect();
-        let next = Next::after(&messages, self.end.is_some(), self.goes_on);
+        let removed = moved.iter().map(|message| message.id.clone()).collect();
+        let mut put = moved;
+        let at = put.len();
+        put.push(message.clone());
+        put.extend(self.results.into_iter().map(|result| conversation::result_of(&message.id, result)));
+        put.extend(self.feedback);
         let facts = Box::new(AnswerFacts { usage, stop, goes_on: self.goes_on, is_misfit: self.is_misfit });
+        let is_ended = self.end.is_some();
         let thread = RecordChange { answer: Some(facts.clone()), ..RecordChange::default() };
         let run = RecordChange {
             answer: Some(facts),
@@ -200,32 +209,14 @@ impl Answer {
             output: self.output,
             ..RecordChange::default()
         };
-        let mut change = AgentChange {
-            removed: moved.iter().map(|message| message.id.clone()).collect(),
-            put: moved.into_iter().chain(messages.iter().cloned()).collect(),
-            thread: Some(thread),
-            run: Some(run),
-            ..AgentChange::default()
+        let next = match &plan.ways.after_model {
+            Some(hook) => Next::Hook(hook.clone()),
+            None => plan.next(&put[at..], is_ended, self.goes_on),
         };
+        let mut change =
+            AgentChange { put, removed, thread: Some(thread), run: Some(run), ..AgentChange::default() };
         change.bill(bill);
-        match &plan.ways.after_model {
-            Some(hook) => Command::update(S::change(change)).goto(hook.clone()),
-            None => plan.go(change, next, &messages),
-        }
-    }
-}
-
-impl Next {
-    /// The way after an answer and what was added to it.
-    pub(super) fn after(messages: &[Message], is_ended: bool, goes_on: bool) -> Self {
-        if is_ended {
-            return Next::End;
-        }
-        if !conversation::open_calls(messages).is_empty() {
-            return Next::Tools;
-        }
-        let was_answered = messages.last().is_some_and(|message| message.results().next().is_some());
-        if goes_on || was_answered { Next::Model } else { Next::End }
+        plan.go(change, next)
     }
 }
 

@@ -63,27 +63,40 @@ pub(super) struct Ways {
 }
 
 /// Where an agent goes after an answer and its hooks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    Tools,
+    /// A task for each open call.
+    Tools(Vec<Dispatch>),
     Model,
+    Hook(String),
     End,
 }
 
 impl Plan {
     /// The update together with the way to go.
-    pub(super) fn go<S: AgentChannels>(
-        &self,
-        change: AgentChange,
-        next: Next,
-        messages: &[Message],
-    ) -> Command<S> {
+    pub(super) fn go<S: AgentChannels>(&self, change: AgentChange, next: Next) -> Command<S> {
         let command = Command::update(S::change(change));
         match next {
             Next::Model => command.goto(self.ways.round.clone()),
+            Next::Hook(hook) => command.goto(hook),
             Next::End => command.goto(self.ways.end.clone()),
-            Next::Tools => command.goto(self.dispatches(messages)),
+            Next::Tools(calls) => command.goto(calls),
         }
+    }
+
+    /// The way after an answer and what was added to it.
+    pub(super) fn next(&self, messages: &[Message], is_ended: bool, goes_on: bool) -> Next {
+        if is_ended {
+            return Next::End;
+        }
+        let was_answered = messages.last().is_some_and(|message| message.results().next().is_some());
+        let otherwise = if goes_on || was_answered { Next::Model } else { Next::End };
+        self.tools_or(otherwise, messages)
+    }
+
+    /// The tools if there are open calls.
+    pub(super) fn tools_or(&self, otherwise: Next, messages: &[Message]) -> Next {
+        let calls = self.dispatches(messages);
+        if calls.is_empty() { otherwise } else { Next::Tools(calls) }
     }
 
     /// A task for each open call: at a worker, or at the tools.

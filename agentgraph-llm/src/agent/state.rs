@@ -1,8 +1,11 @@
 //! The state of an agent: the conversation, and what the agent counts.
 
+use std::sync::Arc;
+
 use agentgraph::State;
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::{Index, KeptIndex};
 use crate::json::RawJson;
 use crate::message::Message;
 use crate::middleware::{Bill, MessageEdits, Slots};
@@ -226,6 +229,8 @@ pub struct AgentRecord {
     /// first one. Kept for the thread.
     pub active: Option<String>,
     slots: Slots,
+    #[serde(skip)]
+    index: KeptIndex,
 }
 
 impl AgentRecord {
@@ -267,6 +272,11 @@ impl AgentRecord {
 
     pub(crate) fn slots(&self) -> &Slots {
         &self.slots
+    }
+
+    /// The index of the conversation of the state that has this record.
+    pub(crate) fn index(&self, messages: &[Message]) -> Arc<Index> {
+        self.index.of(messages)
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use futures_util::StreamExt;
 
-use crate::message::{Block, Message};
+use crate::message::{Block, ToolUse};
 use crate::model::{ChatEvent, ChatResponse, ChatStream};
 
 /// The stream of an answer in which an id that a call before it has gets a number at its end, such as
@@ -34,28 +34,17 @@ pub(crate) fn with_distinct_calls(
 
 /// The same for an answer that came as a whole.
 pub(crate) fn make_calls_distinct(response: &mut ChatResponse, is_in_conversation: impl Fn(&str) -> bool) {
+    // Most answers: a change of the message would copy it if it is shared.
+    let is_new = |call: &ToolUse| !call.id.is_empty() && !is_in_conversation(&call.id);
+    if response.message.tool_uses().nth(1).is_none() && response.message.tool_uses().all(is_new) {
+        return;
+    }
     let mut stored = AnswerIds::default();
     for block in &mut response.message.content {
         if let Block::ToolUse(call) = block {
             stored.add(&mut call.id, &is_in_conversation);
         }
     }
-}
-
-/// Whether a message of the conversation has a call with this id. Without a set of all ids, which each round
-/// would have to copy.
-pub(crate) fn has_call(messages: &[Message], id: &str) -> bool {
-    messages.iter().flat_map(Message::tool_uses).any(|call| is_same(&call.id, id))
-}
-
-/// Whether a message of the conversation has this id.
-pub(crate) fn has_message(messages: &[Message], id: &str) -> bool {
-    messages.iter().any(|message| is_same(&message.id, id))
-}
-
-/// Ids of one source are often alike up to a number at their ends: a look there saves most comparisons.
-pub(super) fn is_same(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.as_bytes().last() == other.as_bytes().last() && one == other
 }
 
 /// The ids of the calls of one answer.

@@ -7,10 +7,10 @@ use crate::json::RawJson;
 use crate::message::{ToolInput, ToolUse};
 use crate::tool::{ToolError, ToolSpec};
 
-/// The arguments of a call, if they are a JSON object.
-pub(super) fn object(call: &ToolUse) -> Result<&RawJson, ToolError> {
+/// Checks that the arguments of a call are a JSON object.
+pub(super) fn check_object(call: &ToolUse) -> Result<(), ToolError> {
     match &call.input {
-        ToolInput::Json(json) if json.is_object() => Ok(json),
+        ToolInput::Json(json) if json.is_object() => Ok(()),
         ToolInput::Json(_) => Err(ToolError::invalid_arguments("they must be a JSON object")),
         ToolInput::Malformed(text) => {
             let why =

@@ -86,11 +86,10 @@ impl OpenBill {
         BilledModel { model: Arc::clone(model), bill: self.clone() }
     }
 
-    /// Asks a model.
-    pub(crate) async fn ask(&self, model: &Arc<dyn ChatModel>, request: ChatRequest) -> Result<ChatStream> {
-        let begun = model.stream(request).await;
-        let stream = begun.inspect_err(|error| self.add(model, Err(error)))?;
-        let (bill, model) = (self.clone(), Arc::clone(model));
+    /// Adds what an answer of a model costs, when it ends.
+    pub(crate) fn watch(&self, model: Arc<dyn ChatModel>, begun: Result<ChatStream>) -> Result<ChatStream> {
+        let stream = begun.inspect_err(|error| self.add(&model, Err(error)))?;
+        let bill = self.clone();
         Ok(ChatStream::new(stream.inspect(move |event| bill.add(&model, event.as_ref()))))
     }
 
@@ -128,7 +127,7 @@ impl ChatModel for BilledModel {
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
-        self.bill.ask(&self.model, request).await
+        self.bill.watch(Arc::clone(&self.model), (*self.model).stream(request).await)
     }
 
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {

@@ -38,14 +38,17 @@ impl NextModel<'_> {
     /// # Errors
     /// Those of the further middleware and of the model. Errors after the start of the stream are its last
     /// item.
-    pub async fn run(self, request: ModelRequest) -> Result<ChatStream> {
-        match self.chain.get(self.at) {
-            None => self.bill.ask(&request.model, request.request).await,
-            Some(middleware) => {
-                let middleware = Arc::clone(middleware);
-                let next = NextModel { at: self.at + 1, ..self };
-                middleware.wrap_model(request, next).await
-            }
+    // An `async fn` has room for its arguments twice, and a request is large.
+    #[allow(clippy::manual_async_fn)]
+    pub fn run(self, request: ModelRequest) -> impl Future<Output = Result<ChatStream>> + Send {
+        async move {
+            let Some(middleware) = self.chain.get(self.at).cloned() else {
+                let ModelRequest { model, request, .. } = request;
+                let begun = (*model).stream(request).await;
+                return self.bill.watch(model, begun);
+            };
+            let next = NextModel { at: self.at + 1, ..self };
+            middleware.wrap_model(request, next).await
         }
     }
 

@@ -6,7 +6,6 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use agentgraph::Ctx;
@@ -44,13 +43,13 @@ pub(crate) fn is_heard() -> bool {
 }
 
 /// Keeps the streams silent that `work` reads, because its result is what counts.
-pub(crate) async fn silently<T>(work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
-    poll_fn(|cx| {
+pub(crate) fn silently<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    // In a box: an `async fn` has room for its argument and for what it waits for, which is twice this one.
+    let mut work = Box::pin(work);
+    poll_fn(move |cx| {
         let _silence = Silence::begin();
         work.as_mut().poll(cx)
     })
-    .await
 }
 
 /// Ends on drop, also after a panic.

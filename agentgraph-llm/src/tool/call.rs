@@ -8,7 +8,7 @@ use agentgraph::{Ctx, Snapshot, State};
 
 use super::ToolError;
 use crate::json::RawJson;
-use crate::message::{Message, ToolInput, ToolUse};
+use crate::message::{Message, ToolUse};
 
 /// One call of a tool: its id, its arguments, and the node in which it runs. Cheap to clone.
 ///
@@ -42,12 +42,15 @@ impl ToolCall {
         ToolCall { id: id.into(), message_id, name: name.into(), input, ctx: None, state: None }
     }
 
-    /// The call of an answer of a model, if its arguments are JSON.
+    /// The call of an answer of a model, with its arguments if they are JSON.
     pub(crate) fn of(call: &ToolUse, answer: &Message) -> Self {
-        let detached = ToolCall::detached(call.id.as_str(), call.name.as_str()).with_message_id(&*answer.id);
-        match &call.input {
-            ToolInput::Json(input) => detached.with_input(input.clone()),
-            ToolInput::Malformed(_) => detached,
+        ToolCall {
+            id: call.id.as_str().into(),
+            message_id: answer.id.as_str().into(),
+            name: call.name.as_str().into(),
+            input: call.input.json().cloned().unwrap_or_else(RawJson::empty_object),
+            ctx: None,
+            state: None,
         }
     }
 

@@ -52,10 +52,8 @@ impl Calls<'_> {
         if let Some(ctx) = self.ctx {
             call = call.with_ctx(ctx.clone());
         }
-        let done = execution::run(asked, call, async |call| self.toolbox.call(call).await)
-            .await
-            .and_then(without_command);
-        execution::outcome(asked, done)
+        let done = execution::run(asked, self.toolbox.call(&call)).await;
+        execution::outcome(asked, done.and_then(without_command))
     }
 }
 

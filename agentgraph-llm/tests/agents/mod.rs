@@ -11,6 +11,7 @@ mod ids_of_calls_name_one_call;
 mod killed_processes_go_on;
 mod loops_keep_what_happened;
 mod people_answer_across_killed_processes;
+mod requests_follow_every_change_of_the_conversation;
 mod runs_end_at_their_limits;
 pub(crate) mod support;
 mod tools_read_and_change_the_state;
