@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use agentgraph::State;
 use futures_util::FutureExt;
+use futures_util::future::{Either, ready};
 use tracing::Instrument;
 
 use self::arguments::SchemaCheck;
@@ -108,18 +109,18 @@ pub(crate) fn same_name(name: &str) -> Error {
 }
 
 /// Runs one call of a response in its span, if its arguments are an object.
-pub(crate) async fn run(
+///
+/// No `async fn`: that would have room for `work` three times.
+pub(crate) fn run(
     asked: &ToolUse,
     work: impl Future<Output = Result<ToolOutput, ToolError>>,
-) -> Result<ToolOutput, ToolError> {
+) -> impl Future<Output = Result<ToolOutput, ToolError>> {
     let trace = ToolTrace::begin(asked);
-    let work = async {
-        arguments::check_object(asked)?;
-        work.await
+    let work = match arguments::check_object(asked) {
+        Ok(()) => Either::Left(work),
+        Err(error) => Either::Right(ready(Err(error))),
     };
-    let outcome = work.instrument(trace.span().clone()).await;
-    trace.end(outcome.as_ref());
-    outcome
+    work.instrument(trace.span().clone()).inspect(move |outcome| trace.end(outcome.as_ref()))
 }
 
 /// The outcome of a call as its result for the model.

@@ -8,6 +8,9 @@ use hashbrown::HashTable;
 use super::{Sendable, complete_after};
 use crate::message::Message;
 
+/// The number of messages up to which a look at all of them is cheaper than tables: few in tests, which cross it.
+const FEW: usize = if cfg!(test) { 4 } else { 32 };
+
 /// The ids of a conversation and of its calls, and how much of it can be sent as it is.
 ///
 /// [`update`](Index::update) compares messages by address: the index shares each one that it has seen, so a
@@ -19,6 +22,8 @@ pub(crate) struct Index {
     /// The first message with each id, and the first with a call of each id.
     ids: HashTable<Place>,
     calls: HashTable<Place>,
+    /// How many messages are in the tables.
+    tabled: usize,
     sendable: Sendable,
 }
 
@@ -37,21 +42,21 @@ impl Index {
         if same < self.messages.len() {
             self.truncate(same);
         }
-        messages[same..].iter().for_each(|message| self.push(message));
+        self.messages.extend_from_slice(&messages[same..]);
+        if self.messages.len() > FEW {
+            self.fill_tables();
+        }
         self.sendable.advance(&self.messages);
     }
 
     /// Whether a message has this id.
     pub(crate) fn has_message(&self, id: &str) -> bool {
-        let hash = hash(id);
-        self.ids.find(hash, |place| place.hash == hash && self.messages[place.at].id == id).is_some()
+        self.has(&self.ids, id, |message| message.id == id)
     }
 
     /// Whether a message has a call with this id.
     pub(crate) fn has_call(&self, id: &str) -> bool {
-        let hash = hash(id);
-        let has_it = |at: usize| self.messages[at].tool_uses().any(|call| call.id == id);
-        self.calls.find(hash, |place| place.hash == hash && has_it(place.at)).is_some()
+        self.has(&self.calls, id, |message| message.tool_uses().any(|call| call.id == id))
     }
 
     /// The conversation as a provider accepts it: [`complete`](super::complete).
@@ -59,30 +64,38 @@ impl Index {
         complete_after(self.sendable, &self.messages)
     }
 
-    fn push(&mut self, message: &Message) {
-        let at = self.messages.len();
-        self.messages.push(message.clone());
-        if !self.has_message(&message.id) {
-            add(&mut self.ids, &message.id, at);
-        }
-        for call in message.tool_uses() {
-            if !self.has_call(&call.id) {
-                add(&mut self.calls, &call.id, at);
+    fn has(&self, places: &HashTable<Place>, id: &str, has_it: impl Fn(&Message) -> bool) -> bool {
+        let hash = hash(id);
+        self.messages[self.tabled..].iter().any(&has_it)
+            || places.find(hash, |place| place.hash == hash && has_it(&self.messages[place.at])).is_some()
+    }
+
+    fn fill_tables(&mut self) {
+        let messages = &self.messages;
+        for (at, message) in messages.iter().enumerate().skip(self.tabled) {
+            add(&mut self.ids, &message.id, at, |at| messages[at].id == message.id);
+            for call in message.tool_uses() {
+                let has_it = |at: usize| messages[at].tool_uses().any(|known| known.id == call.id);
+                add(&mut self.calls, &call.id, at, has_it);
             }
         }
+        self.tabled = messages.len();
     }
 
     fn truncate(&mut self, len: usize) {
         self.messages.truncate(len);
         self.ids.retain(|place| place.at < len);
         self.calls.retain(|place| place.at < len);
+        self.tabled = self.tabled.min(len);
         self.sendable.truncate(len);
     }
 }
 
-fn add(places: &mut HashTable<Place>, id: &str, at: usize) {
+/// Adds a position, unless an earlier message has the id.
+fn add(places: &mut HashTable<Place>, id: &str, at: usize, has_it: impl Fn(usize) -> bool) {
     let hash = hash(id);
-    places.insert_unique(hash, Place { hash, at }, |place| place.hash);
+    let is_known = |place: &Place| place.hash == hash && has_it(place.at);
+    places.entry(hash, is_known, |place| place.hash).or_insert(Place { hash, at });
 }
 
 /// A hash (FNV-1a) of the end of an id, where ids of one source differ. Ids that collide cost a look each.
@@ -234,7 +247,7 @@ mod tests {
     proptest! {
         // Broken on purpose and found: places that stay after a truncation; a second message with an id that
         // takes the place of the first; a comparison by id; a turn that is not looked at again.
-        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
         fn a_kept_index_says_what_a_look_at_all_messages_says(edits in edits()) {
