@@ -157,6 +157,7 @@ impl<'de> Deserialize<'de> for Message {
 }
 
 impl agentgraph::Keyed for Message {
+    #[inline]
     fn key(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.id)
     }

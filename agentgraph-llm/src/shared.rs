@@ -13,6 +13,7 @@ macro_rules! shared {
         impl ::std::ops::Deref for $shared {
             type Target = $fields;
 
+            #[inline]
             fn deref(&self) -> &$fields {
                 &self.0
             }

@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use super::{Sendable, complete_after};
 use crate::message::Message;
 
-/// The number of messages up to which a look at all of them is cheaper than tables: few in tests, which cross it.
+/// The number of messages up to which a look at all of them is cheaper than tables. Tests cross it often.
 const FEW: usize = if cfg!(test) { 4 } else { 32 };
 
 /// The ids of a conversation and of its calls, and how much of it can be sent as it is.
@@ -244,9 +244,28 @@ mod tests {
         Ok(())
     }
 
+    #[test]
+    fn results_in_the_place_of_an_answer_belong_to_the_turn_before() {
+        let answer = |id: &str, call: &str| {
+            Message::named(id.to_owned(), Role::Assistant, [ToolUse::new(call, "tool", json!({}))])
+        };
+        let result = |id: &str, call: &str, text: &str| {
+            Message::named(id.to_owned(), Role::User, [ToolResult::text(call, text)])
+        };
+        let mut messages =
+            vec![answer("1", "a"), result("2", "a", "one"), answer("3", "b"), result("4", "b", "two")];
+        let kept = KeptIndex::default();
+        assert_eq!(kept.of(&messages).complete(), messages);
+        messages.truncate(2);
+        messages.push(result("5", "a", "three"));
+        assert_eq!(kept.of(&messages).complete(), complete(&messages));
+        assert_eq!(complete(&messages).len(), 2, "the later result of the call counts");
+    }
+
     proptest! {
-        // Broken on purpose and found: places that stay after a truncation; a second message with an id that
-        // takes the place of the first; a comparison by id; a turn that is not looked at again.
+        // Faults that it was shown to catch: positions that stay in the tables after a truncation, or are not
+        // added again; the last position of an id instead of the first; messages compared by id; a turn that is
+        // not looked at again; a conversation without tables that is not searched.
         #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
