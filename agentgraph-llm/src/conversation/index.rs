@@ -263,9 +263,9 @@ mod tests {
     }
 
     proptest! {
-        // Faults that it was shown to catch: positions that stay in the tables after a truncation, or are not
-        // added again; the last position of an id instead of the first; messages compared by id; a turn that is
-        // not looked at again; a conversation without tables that is not searched.
+        // Faults that it was shown to catch: positions that stay in the tables after a truncation, or are
+        // not added again; the last position of an id instead of the first; messages compared by id; a turn
+        // that is not looked at again; a conversation without tables that is not searched.
         #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
