@@ -1,10 +1,12 @@
 //! Threads and assistants: made, found page by page, changed, copied, removed.
 
+use agentgraph_server::Server;
 use agentgraph_server::records::{MemoryRecords, SqliteRecords, conformance};
+use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::common::Served;
+use crate::common::{Served, all_graphs};
 
 #[tokio::test]
 async fn threads_are_found_by_status_metadata_and_page() {
@@ -58,6 +60,32 @@ async fn a_thread_has_the_graph_of_its_run_in_its_metadata() {
         .send(Method::POST, &format!("/threads/{thread}/runs"), Some(&json!({ "assistant_id": "ask" })))
         .await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+/// Each of them reads the thread first, and mostly another one changes it before it writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_a_thread_at_once_are_all_kept() {
+    let folder = std::env::temp_dir().join(format!("agentgraph-server-{}-at-once", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let server = Served::of(all_graphs(Server::new().sqlite(folder.join("served.db")))).await;
+    let thread = server.thread().await;
+    let path = format!("/threads/{thread}");
+    let change = async |number: usize| {
+        let change = json!({ "metadata": { format!("n{number}"): number } });
+        server.send(Method::PATCH, &path, Some(&change)).await.0
+    };
+    let run = json!({ "assistant_id": "steps", "input": { "text": "a" }, "metadata": {} });
+    let run = async { server.post(&format!("{path}/runs/wait"), &run).await };
+    let (statuses, ended) = tokio::join!(join_all((0..20).map(change)), run);
+    assert_eq!(ended["seen"], json!(["first a", "second"]));
+    assert_eq!(statuses, vec![StatusCode::OK; 20]);
+    let found = server.get(&path).await;
+    assert_eq!(found["status"], "idle");
+    assert_eq!(found["metadata"]["graph_id"], "steps");
+    let kept = (0..20).filter(|number| found["metadata"][format!("n{number}")] == json!(number));
+    assert_eq!(kept.count(), 20, "{found}");
+    drop(server);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]
