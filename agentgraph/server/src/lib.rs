@@ -24,7 +24,7 @@
 //!
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! let address = listener.local_addr()?;
-//! tokio::spawn(async move { axum::serve(listener, routes).await });
+//! tokio::spawn(async move { axum::serve(listener, routes.into_make_service()).await });
 //! let body = serde_json::json!({ "assistant_id": "triage", "input": { "question": "life" } });
 //! let client = agentgraph_llm::http_client_builder().build()?;
 //! let answer = client.post(format!("http://{address}/runs/wait")).json(&body).send().await?;
