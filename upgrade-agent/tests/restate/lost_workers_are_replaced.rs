@@ -93,14 +93,15 @@ fn when_killed_only_the_step_under_way_runs_again() {
     let (mut plan, worker) = Plan::until("POST /v6/mark", Hold::After);
     worker.process.kill();
     let requests = plan.end();
-    // The first eight students come at the same time.
-    let mut expected = plan.usual.clone();
-    for (line, again) in [("GET /experiments/single", 1), ("POST /v6/init", 8)] {
-        *expected.get_mut(line).unwrap() += again;
-    }
-    for line in ["GET /experiments/single", "POST /experiments/state", "POST /v6/init"] {
-        assert_eq!(requests[line], expected[line], "{line}: {requests:?}");
-    }
+    assert_eq!(
+        requests["GET /experiments/single"],
+        plan.usual["GET /experiments/single"] + 1,
+        "{requests:?}"
+    );
+    assert_eq!(requests["POST /experiments/state"], plan.usual["POST /experiments/state"], "{requests:?}");
+    // Eight students come at the same time, and others follow until the worker is killed.
+    let students = plan.usual["POST /v6/init"];
+    assert!((students + 1..=2 * students).contains(&requests["POST /v6/init"]), "{requests:?}");
     assert!(requests["POST /v6/mark"] > plan.usual["POST /v6/mark"], "{requests:?}");
 }
 
