@@ -106,8 +106,8 @@ fn hash(id: &str) -> u64 {
 
 /// The index of the conversation in a state, kept from one node to the next.
 ///
-/// It is no part of the value: it is not stored, all are equal, and one that lacks is made anew. Clones share
-/// it until one of them is updated.
+/// Not part of the state's value: it is not stored, any two are equal, and a missing one is built again.
+/// Clones share it until one of them is updated.
 #[derive(Default)]
 pub(crate) struct KeptIndex(Mutex<Option<Arc<Index>>>);
 

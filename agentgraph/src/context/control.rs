@@ -61,7 +61,7 @@ fn attempt_key(task: TaskRequest) -> AttemptKey {
 #[derive(Default)]
 struct TaskCell {
     questions: Questions,
-    /// Boxed, as what few tasks have, so that the cells of a superstep stay a small block.
+    /// Boxed, since few tasks have any: the cells of a superstep stay small.
     once: Option<Box<OnceResults>>,
     /// The number of its attempts, if more than one.
     attempts: u32,

@@ -119,7 +119,7 @@ impl CallPlan {
     pub(super) fn run(self: Box<Self>, events: Option<Arc<EventQueue>>) -> AnyRun {
         let thread = self.thread.clone();
         let located = move |error: Error| error.on_thread(thread.as_deref());
-        // Two futures, since a run that stores nothing is a part of its own.
+        // A future of its own: that of a run that stores nothing has room for the whole run.
         if self.graph.persistence.is_some() {
             return Box::pin(async move {
                 let outcome = if may_be_heard() {

@@ -107,7 +107,7 @@ impl App {
             stuck,
             calls,
         };
-        // A box: it would make each task of a run larger by its ten kilobytes.
+        // Boxed: the future is ten kilobytes, and every task that spawns it would hold it.
         Box::pin(drive.run()).await
     }
 
@@ -231,7 +231,8 @@ impl Drive<'_> {
         if let Some(changed) = self.app.change_known(self.run.clone(), change).await? {
             self.run = changed;
         }
-        // The run was taken in with it, unless another one has ended or a client has changed the state since.
+        // Mostly the request that made the run has set it. Another run may have ended since, or a client may
+        // have changed the state.
         if self.thread.status != "busy" || self.run.data["kwargs"]["after_seconds"] != 0.0 {
             let change = |thread: &mut Record| "busy".clone_into(&mut thread.status);
             self.app.change(Kind::Thread, &self.thread.id, change).await?;

@@ -17,7 +17,7 @@ pub(super) struct EventReader {
     pub(super) message_ids: Map<String, Value>,
     /// The newest values, by namespace.
     pub(super) values: HashMap<String, Arc<Value>>,
-    /// Whether somebody is told about tasks.
+    /// Whether the events of tasks go to a stream or a log.
     pub(super) tells_tasks: bool,
     known_ids: usize,
     chunks: Chunks,
