@@ -10,7 +10,7 @@ pub(crate) use assistants::{assistant_json, version_of};
 pub(crate) use events::NewEvent;
 pub(crate) use owned::{OWNER, owner_of};
 pub(crate) use states::{checkpoint_json, empty_state, interrupts_json};
-pub(crate) use threads::{named_back, rename};
+pub(crate) use threads::{named_back, rename, undone};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

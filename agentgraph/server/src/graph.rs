@@ -127,6 +127,14 @@ pub(crate) struct Moment {
     pub(crate) children: Vec<OpenChild>,
 }
 
+/// Where a page of a history begins.
+#[derive(Clone, Copy)]
+pub(crate) enum HistoryStart {
+    /// With the newest checkpoint of the branch.
+    Branch(u32),
+    Before(CheckpointId),
+}
+
 /// A change of a thread's state from outside.
 #[derive(Default)]
 pub(crate) struct Edit {
@@ -157,11 +165,11 @@ pub(crate) trait ServedGraph: ShownGraph + Send + Sync + 'static {
     /// The newest checkpoint, or that one.
     fn state(&self, thread: &str, at: Option<CheckpointId>) -> BoxFuture<'_, Result<Option<Moment>, Error>>;
 
-    /// Checkpoints, the newest first.
+    /// Checkpoints of a branch and of those that it began on, the newest first.
     fn history(
         &self,
         thread: &str,
-        before: Option<CheckpointId>,
+        from: HistoryStart,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Moment>, Error>>;
 

@@ -1,10 +1,13 @@
 //! Threads as clients see them. Values and questions are read from the checkpoints when they are asked for.
 
+use std::ops::Bound;
+
+use agentgraph::CheckpointId;
 use serde_json::{Map, Value, json};
 
 use super::{App, interrupts_json};
 use crate::error::{ApiError, RecordError};
-use crate::ids;
+use crate::ids::{self, WirePlace};
 use crate::records::{Kind, Record};
 
 impl App {
@@ -58,6 +61,21 @@ impl App {
         }
     }
 
+    /// Notes that what the thread has after a checkpoint, up to another one, was rolled back.
+    pub(crate) async fn has_undone(
+        &self,
+        id: &str,
+        after: CheckpointId,
+        up_to: CheckpointId,
+    ) -> Result<(), RecordError> {
+        let range = json!([WirePlace::at(after).wire(id), WirePlace::at(up_to).wire(id)]);
+        let changed = |thread: &mut Record| match &mut thread.data["undone"] {
+            Value::Array(ranges) => ranges.push(range.clone()),
+            none => *none = json!([range]),
+        };
+        self.change(Kind::Thread, id, changed).await.map(drop)
+    }
+
     /// Notes what a run has left of a thread.
     pub(crate) async fn thread_has_changed(
         &self,
@@ -76,6 +94,15 @@ impl App {
         };
         self.change(Kind::Thread, id, changed).await.map(drop)
     }
+}
+
+/// The checkpoints of runs that were rolled back. The store still has them, histories do not.
+pub(crate) fn undone(thread: &Record) -> Vec<(Bound<CheckpointId>, Bound<CheckpointId>)> {
+    let id = |range: &Value, at: usize| Some(WirePlace::parse(range[at].as_str()?).ok()?.id);
+    let ranges = thread.data["undone"].as_array().into_iter().flatten();
+    ranges
+        .filter_map(|range| Some((Bound::Excluded(id(range, 0)?), Bound::Included(id(range, 1)?))))
+        .collect()
 }
 
 /// The values with the ids that clients have seen in the pieces of messages.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::typed::{ended_as, with_shown_messages};
 use super::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, ShownGraph, Start};
-use super::{Opened, Order, TypedGraph};
+use super::{HistoryStart, Opened, Order, TypedGraph};
 use crate::error::not_on_restate;
 
 /// The header of a call that has what its nodes may ask about its run.
@@ -172,10 +172,14 @@ impl<S: StoredState> ServedGraph for RestateGraph<S> {
     fn history(
         &self,
         thread: &str,
-        before: Option<CheckpointId>,
+        from: HistoryStart,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Moment>, Error>> {
         let thread = thread.to_owned();
+        let before = match from {
+            HistoryStart::Branch(_) => None,
+            HistoryStart::Before(id) => Some(id),
+        };
         async move { self.listed(&thread, before, limit).await }.boxed()
     }
 

@@ -10,7 +10,7 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use super::input::{shown_update, update_of};
-use super::{Begin, Call, Edit, End, GraphEvent, Moment, ServedGraph, Start};
+use super::{Begin, Call, Edit, End, GraphEvent, HistoryStart, Moment, ServedGraph, Start};
 use crate::error::Failed;
 use crate::ids;
 use crate::messages;
@@ -130,13 +130,14 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
     fn history(
         &self,
         thread: &str,
-        before: Option<CheckpointId>,
+        from: HistoryStart,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Moment>, Error>> {
-        let mut history = self.graph.history(thread).limit(limit);
-        if let Some(before) = before {
-            history = history.before(before);
-        }
+        let history = self.graph.history(thread).limit(limit);
+        let history = match from {
+            HistoryStart::Branch(branch) => history.branch(branch),
+            HistoryStart::Before(id) => history.before(id),
+        };
         async move { Ok(history.await?.into_iter().map(|found| self.moment(found)).collect()) }.boxed()
     }
 

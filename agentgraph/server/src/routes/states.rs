@@ -1,5 +1,6 @@
 //! `/threads/{id}/state` and `/threads/{id}/history`.
 
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use axum::extract::Path;
@@ -11,9 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::body::{Body, Fields, number, text};
 use super::{Reply, Shared, both};
-use crate::app::{App, checkpoint_json, empty_state, named_back};
+use crate::app::{App, checkpoint_json, empty_state, named_back, undone};
 use crate::error::ApiError;
-use crate::graph::{Edit, Moment};
+use crate::graph::{Edit, HistoryStart, Moment};
 use crate::ids::{WirePlace, engine_namespace};
 use crate::records::contains;
 use crate::runs::{checkpoint, optional_object};
@@ -154,6 +155,10 @@ async fn listed(
     let thread = app.thread(id).await?;
     let graph = app.graph_of(&thread).filter(|_| limit > 0);
     let Some(graph) = graph else { return Ok(Json(json!([])).into_response()) };
+    let head = graph.state(&thread.id, None).await?;
+    let Some(newest) = before.map(|before| before.id).or(head.as_ref().map(|head| head.id)) else {
+        return Ok(Json(json!([])).into_response());
+    };
     let form = app.state_form(&thread, &**graph, None).await?;
     let mut found: Vec<Value> = Vec::new();
     let wanted = Value::Object(metadata.clone());
@@ -164,45 +169,42 @@ async fn listed(
         found.len() >= limit
     };
     // The place before an input is listed after its checkpoint, which `before` leaves out.
-    let mut from = before.map(|before| before.id);
     if let Some(place) = before.filter(|place| !place.is_before_input)
         && let Some(moment) = graph.state(&thread.id, Some(place.id)).await?
         && begins(&moment)
     {
-        let earlier = graph.history(&thread.id, Some(place.id), 1).await?;
+        let earlier = graph.history(&thread.id, HistoryStart::Before(place.id), 1).await?;
         if add(&mut found, form.state_before(&moment, earlier.first())) {
             return Ok(Json(found).into_response());
         }
     }
-    let is_whole = before.is_none();
-    loop {
-        let moments = graph.history(&thread.id, from, PAGE + 1).await?;
-        let mut moments = moments.into_iter().peekable();
-        let mut read = 0;
-        while read < PAGE
-            && let Some(mut moment) = moments.next()
-        {
-            if is_whole && from.is_none() && read == 0 {
+    let undone = undone(&thread);
+    let page = limit.min(PAGE);
+    // A later branch has a greater number, and only the newest one grows: this is the order of the ids.
+    for branch in (0..=newest.branch).rev() {
+        let mut from = match before.filter(|before| before.id.branch == branch) {
+            Some(before) => HistoryStart::Before(before.id),
+            None => HistoryStart::Branch(branch),
+        };
+        loop {
+            // One more: the place before an input shows the values of the checkpoint before it.
+            let moments = graph.history(&thread.id, from, page + 1).await?;
+            for (at, moment) in moments.iter().take(page).enumerate() {
+                if moment.id.branch != branch || undone.iter().any(|undone| undone.contains(&moment.id)) {
+                    continue;
+                }
                 // The history has no open work; the head has.
-                moment = graph
-                    .state(&thread.id, None)
-                    .await?
-                    .filter(|head| head.id == moment.id)
-                    .unwrap_or(moment);
+                let moment = head.as_ref().filter(|head| head.id == moment.id).unwrap_or(moment);
+                let is_full = add(&mut found, form.state(moment))
+                    || begins(moment) && add(&mut found, form.state_before(moment, moments.get(at + 1)));
+                if is_full {
+                    return Ok(Json(found).into_response());
+                }
             }
-            read += 1;
-            let state = form.state(&moment);
-            let is_full = add(&mut found, state)
-                || begins(&moment) && add(&mut found, form.state_before(&moment, moments.peek()));
-            if is_full {
-                return Ok(Json(found).into_response());
+            match moments.get(page).and_then(|_| moments.get(page - 1)) {
+                Some(last) if last.id.branch >= branch => from = HistoryStart::Before(last.id),
+                _ => break,
             }
-            if read == PAGE {
-                from = Some(moment.id);
-            }
-        }
-        if read < PAGE {
-            break;
         }
     }
     Ok(Json(found).into_response())

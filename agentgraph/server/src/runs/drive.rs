@@ -650,7 +650,12 @@ impl Drive<'_> {
         let undone = match (&before, &head) {
             (Some(before), Some(head)) if before.id != head.id => {
                 let edit = Edit { at: Some(before.id), ..Edit::default() };
-                self.graph.edit(thread, edit).await.map(drop)
+                let edited = self.graph.edit(thread, edit).await;
+                // Only now: if the server is killed before the edit, the run may go on.
+                if edited.is_ok() {
+                    self.app.has_undone(thread, before.id, head.id).await?;
+                }
+                edited.map(drop)
             }
             (None, Some(_)) => self.graph.delete(thread).await,
             _ => Ok(()),

@@ -43,6 +43,13 @@ await page.until("the history", (stream) => stream.messages.every((message) => s
 const old = page.stream.messages[3];
 await page.stream.submit(undefined, { ...sends, checkpoint: before(old) });
 await page.until("another answer", (stream) => !stream.isLoading && stream.messages.length === 4 && stream.messages[3].id !== old.id);
+// The switch beside it offers both.
+const branches = (page, at) => page.stream.getMessagesMetadata(page.stream.messages[at])?.branchOptions ?? [];
+await page.until("both last answers", () => branches(page, 3).length === 2);
+page.stream.setBranch(branches(page, 3)[0]);
+await page.until("the old answer", (stream) => stream.messages[3].id === old.id);
+page.stream.setBranch(branches(page, 3)[1]);
+await page.until("the new answer", (stream) => stream.messages[3].id !== old.id);
 // The first message is edited: it begins a branch without the others.
 await page.until("the history", (stream) => stream.messages.every((message) => stream.getMessagesMetadata(message)?.firstSeenState));
 await submit(page, { type: "human", content: "edited" }, { checkpoint: before(page.stream.messages[0]) });
@@ -50,9 +57,13 @@ await page.until("the branch", (stream) => !stream.isLoading && stream.messages.
 assert.deepEqual(texts(page.stream), ["edited", "you said edited"]);
 page.close();
 
-// A thread of the list is opened.
-const reopened = chat("chat", { threadId: listed.thread_id });
+// A thread of the list is opened. Its whole history is a tree: two first messages, and two last answers below the old one.
+const reopened = chat("chat", { threadId: listed.thread_id, fetchStateHistory: { limit: 100 } });
 await reopened.until("the thread", (stream) => texts(stream).length === 2);
+await reopened.until("both first messages", () => branches(reopened, 0).length === 2);
+reopened.stream.setBranch(branches(reopened, 0)[0]);
+await reopened.until("the old branch", (stream) => texts(stream)[0] === "hello" && stream.messages.length === 4);
+await reopened.until("both last answers", () => branches(reopened, 3).length === 2);
 reopened.close();
 
 const agent = chat("agent");

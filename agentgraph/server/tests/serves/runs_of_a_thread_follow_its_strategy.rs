@@ -10,7 +10,12 @@ const HOUR: u64 = 3_600_000;
 /// A thread with a run that waits in its first node until it is stopped.
 async fn busy(server: &Served) -> (String, String) {
     let thread = server.thread().await;
-    let body = json!({ "assistant_id": "steps", "input": { "text": "slow", "wait_ms": HOUR }, "stream_mode": "custom" });
+    let run = begun(server, &thread, "slow").await;
+    (thread, run)
+}
+
+async fn begun(server: &Served, thread: &str, text: &str) -> String {
+    let body = json!({ "assistant_id": "steps", "input": { "text": text, "wait_ms": HOUR }, "stream_mode": "custom" });
     let response =
         server.request(Method::POST, &format!("/threads/{thread}/runs")).json(&body).send().await.unwrap();
     let run: Value = response.json().await.unwrap();
@@ -22,7 +27,7 @@ async fn busy(server: &Served) -> (String, String) {
     while !read.contains("event: custom") {
         read += &String::from_utf8_lossy(&events.chunk().await.unwrap().unwrap());
     }
-    (thread, run)
+    run
 }
 
 fn quick(strategy: &str) -> Value {
@@ -94,6 +99,33 @@ async fn interrupt_keeps_what_was_done_and_rollback_does_not() {
             _ => assert_eq!(status, StatusCode::NOT_FOUND, "the run is gone: {old}"),
         }
         assert_eq!(server.get(&format!("/threads/{thread}")).await["status"], "idle");
+    }
+}
+
+#[tokio::test]
+async fn what_was_rolled_back_is_in_no_history() {
+    let server = Served::new().await;
+    let (thread, first) = busy(&server).await;
+    let runs = format!("/threads/{thread}/runs");
+    server.post(&format!("{runs}/{first}/cancel?wait=true"), &json!({})).await;
+    let history = async |thread: &str| {
+        let states = server.post(&format!("/threads/{thread}/history"), &json!({ "limit": 100 })).await;
+        let states: Vec<_> = states.as_array().unwrap().iter().map(|state| state["values"].clone()).collect();
+        states
+    };
+    for text in ["one", "two"] {
+        let kept = history(&thread).await;
+        let run = begun(&server, &thread, text).await;
+        assert_eq!(history(&thread).await[0]["text"], text);
+        server.post(&format!("{runs}/{run}/cancel?wait=true&action=rollback"), &json!({})).await;
+        assert_eq!(&history(&thread).await[1..], kept, "the state before it is there again");
+    }
+    server.post(&format!("{runs}/wait"), &quick("reject")).await;
+    let copy = server.post(&format!("/threads/{thread}/copy"), &json!({})).await;
+    for thread in [&thread, copy["thread_id"].as_str().unwrap()] {
+        let texts: Vec<_> = history(thread).await.into_iter().map(|values| values["text"].clone()).collect();
+        assert_eq!(&texts[..3], [json!("quick"), json!("quick"), json!("quick")]);
+        assert!(!texts.contains(&json!("one")) && !texts.contains(&json!("two")), "{texts:?}");
     }
 }
 

@@ -97,6 +97,50 @@ async fn an_older_checkpoint_is_a_fork_and_the_head_is_none() {
     assert!(ids.contains(&head["checkpoint_id"].as_str().unwrap()), "the branch goes on");
 }
 
+/// A tree of states, so that clients offer its branches.
+#[tokio::test]
+async fn a_history_has_all_branches_and_all_their_parents() {
+    let server = Served::new().await;
+    let thread = ran(&server).await;
+    let (history, wait) = (format!("/threads/{thread}/history"), format!("/threads/{thread}/runs/wait"));
+    let first = server.post(&history, &json!({})).await;
+    for (at, input) in [(1, json!(null)), (3, json!({ "text": "b" })), (0, json!({ "text": "c" }))] {
+        let body = json!({ "assistant_id": "steps", "input": input, "checkpoint": first[at]["checkpoint"] });
+        server.post(&wait, &body).await;
+    }
+    let all = server.post(&history, &json!({ "limit": 1000 })).await;
+    let all = all.as_array().unwrap();
+    let id = |state: &Value| state["checkpoint_id"].as_str().unwrap().to_owned();
+    let ids: Vec<String> = all.iter().map(id).collect();
+    assert!(ids.is_sorted_by(|one, other| one > other), "no state comes twice: {ids:?}");
+    let parents: Vec<&str> =
+        all.iter().filter_map(|state| state["parent_checkpoint"]["checkpoint_id"].as_str()).collect();
+    assert!(parents.iter().all(|parent| ids.iter().any(|id| id == parent)), "{parents:?}\n{ids:?}");
+    let ends = all.iter().filter(|state| !parents.contains(&&*id(state)));
+    let seen: Vec<Value> = ends.map(|end| end["values"]["seen"].clone()).collect();
+    assert_eq!(
+        seen,
+        [
+            json!(["first a", "second", "first c", "second"]),
+            json!(["first b", "second"]),
+            json!(["first a", "second"]),
+        ],
+        "the end of each branch that none goes on from, the newest first"
+    );
+    for size in [1, 2, 5] {
+        let mut paged: Vec<Value> = Vec::new();
+        loop {
+            let before = paged.last().map(|last| last["checkpoint"].clone());
+            let page = server.post(&history, &json!({ "limit": size, "before": before })).await;
+            match page.as_array().unwrap() {
+                page if page.is_empty() => break,
+                page => paged.extend(page.iter().cloned()),
+            }
+        }
+        assert_eq!(paged.iter().map(id).collect::<Vec<_>>(), ids, "pages of {size}");
+    }
+}
+
 #[tokio::test]
 async fn a_question_is_answered_plainly_and_by_its_id() {
     let server = Served::new().await;
