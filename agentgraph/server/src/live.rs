@@ -10,7 +10,7 @@ mod usage;
 
 pub(crate) use crate::records::Stop as StopAction;
 pub(crate) use log::{LoggedEvent, ThreadLog};
-pub(crate) use starts::Starts;
+pub(crate) use starts::{BEHIND, Starts};
 pub(crate) use usage::{Permit, Usage};
 
 use std::collections::{HashMap, VecDeque};

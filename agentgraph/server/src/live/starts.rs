@@ -7,8 +7,8 @@ use tokio::sync::broadcast;
 
 use super::{LiveRun, lock};
 
-/// How many new runs a reader of a thread may be behind. One that is further behind looks at the line.
-const BEHIND: usize = 64;
+/// How many new runs a reader of a thread may be behind. One that is further behind looks them up.
+pub(crate) const BEHIND: usize = 64;
 
 /// The threads that are being followed.
 #[derive(Default)]

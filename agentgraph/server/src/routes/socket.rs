@@ -179,6 +179,7 @@ impl Connection<'_> {
         while let Ok(received) = timeout_at(end, socket.recv()).await {
             let next = match &received {
                 Some(Ok(message @ (Message::Text(_) | Message::Binary(_)))) => read(message.clone()).ok(),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 _ => None,
             };
             match next.filter(|next| next.method == "subscription.subscribe") {

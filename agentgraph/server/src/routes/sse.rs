@@ -14,7 +14,8 @@ use tokio::time::timeout;
 
 use crate::app::App;
 use crate::error::RecordError;
-use crate::live::{Frame, LiveRun, StopAction};
+use crate::live::{BEHIND, Frame, LiveRun, StopAction};
+use crate::records::{Kind, Query};
 
 /// Stops a run when its reader goes away before the end.
 pub(super) struct StopOnDrop(pub(super) Arc<LiveRun>);
@@ -94,12 +95,21 @@ struct ThreadReader {
     thread: String,
     runs: VecDeque<Arc<LiveRun>>,
     started: broadcast::Receiver<Arc<LiveRun>>,
+    /// The newest runs that were found otherwise, of whose start the reader may hear once more.
+    found: Vec<String>,
+    /// The run that was read last, or was the newest one before the reader came.
+    last: Option<String>,
+    /// Whether there may be runs after it of which the reader does not hear.
+    is_behind: bool,
     at: usize,
     /// The run and the number of the last frame that the reader has.
     after: Option<(String, u64)>,
 }
 
-/// The events of all runs of a thread, one run after the other.
+/// How many runs are looked up at once.
+const PAGE: usize = 64;
+
+/// The events of all runs of a thread, one run after the other. After an id, those that it has missed come first.
 pub(super) async fn thread_stream(
     app: Arc<App>,
     thread: String,
@@ -109,38 +119,86 @@ pub(super) async fn thread_stream(
         let (run, seq) = id.split_once('~')?;
         Some((run.to_owned(), seq.parse().ok()?))
     });
-    // First the subscription: a run that starts in between is seen twice, and left out the second time.
+    // First the subscription: no run is missed that starts in between.
     let started = app.live.starts.follow(&thread);
-    let mut runs: VecDeque<_> = app.open_runs(&thread).await?.into();
-    if let Some((run, _)) = &after
-        && !runs.iter().any(|known| known.id == *run)
-        && let Some(ended) = app.ended_run(run).await?.filter(|ended| ended.thread == thread)
-    {
-        runs.push_front(ended);
-    }
-    let reader = ThreadReader { app, thread, runs, started, at: 0, after };
+    let (runs, found) = (VecDeque::new(), Vec::new());
+    let mut reader =
+        ThreadReader { app, thread, runs, started, found, last: None, is_behind: false, at: 0, after };
+    reader.begin().await?;
     Ok(response(stream::unfold(reader, |mut reader| async move {
         reader.next().await.map(|bytes| (bytes, reader))
     })))
 }
 
 impl ThreadReader {
+    async fn begin(&mut self) -> Result<(), RecordError> {
+        if let Some((run, _)) = &self.after
+            && let Some(run) =
+                self.app.records.get(Kind::Run, run).await?.filter(|run| run.parent == self.thread)
+        {
+            self.runs.push_back(self.app.readable_run(&run).await?);
+            self.is_behind = true;
+            return Ok(());
+        }
+        self.add(self.app.open_runs(&self.thread).await?);
+        if self.runs.is_empty() {
+            let newest = Query { descending: true, limit: 1, ..self.all_runs() };
+            self.last = self.app.records.page(&newest).await?.pop().map(|run| run.id);
+        }
+        Ok(())
+    }
+
+    fn all_runs(&self) -> Query {
+        Query { parent: Some(self.thread.clone()), ..Query::all(Kind::Run) }
+    }
+
+    fn add(&mut self, runs: Vec<Arc<LiveRun>>) {
+        // No more starts than these wait to be heard of.
+        self.found.drain(..self.found.len().saturating_sub(BEHIND));
+        self.found.extend(runs.iter().map(|run| run.id.clone()));
+        self.runs.extend(runs);
+    }
+
+    /// Adds the runs after the last one, or some of them.
+    async fn catch_up(&mut self) -> Result<(), RecordError> {
+        let last = match &self.last {
+            Some(last) => self.app.records.get(Kind::Run, last).await?,
+            None => None,
+        };
+        if last.is_none() && self.last.is_some() {
+            // It was removed.
+            self.is_behind = false;
+            self.add(self.app.open_runs(&self.thread).await?);
+            return Ok(());
+        }
+        let missed = Query { after: last, limit: PAGE, ..self.all_runs() };
+        let missed = self.app.records.page(&missed).await?;
+        self.is_behind = missed.len() == PAGE;
+        let mut runs = Vec::new();
+        for run in missed {
+            runs.push(self.app.readable_run(&run).await?);
+        }
+        self.add(runs);
+        Ok(())
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         let (heartbeat, drain) = (self.app.settings.heartbeat, self.app.live.drain.clone());
         loop {
             let Some(run) = self.runs.front().cloned() else {
+                if self.is_behind {
+                    self.catch_up().await.ok()?;
+                    continue;
+                }
                 let next = tokio::select! {
                     next = timeout(heartbeat, self.started.recv()) => next,
                     () = drain.cancelled() => return None,
                 };
                 match next {
                     Err(_) => return Some(Bytes::from_static(HEARTBEAT)),
+                    Ok(Ok(run)) if self.found.contains(&run.id) => {}
                     Ok(Ok(run)) => self.runs.push_back(run),
-                    // So many runs have started that some are missed: those of this thread are still in its
-                    // line.
-                    Ok(Err(broadcast::error::RecvError::Lagged(_))) => {
-                        self.runs.extend(self.app.open_runs(&self.thread).await.ok()?);
-                    }
+                    Ok(Err(broadcast::error::RecvError::Lagged(_))) => self.is_behind = true,
                     Ok(Err(broadcast::error::RecvError::Closed)) => return None,
                 }
                 continue;
@@ -159,7 +217,8 @@ impl ThreadReader {
                 .flat_map(|frame| bytes_of(frame, Some(format!("{}~{}", run.id, frame.seq))))
                 .collect();
             if ended {
-                self.runs.retain(|other| other.id != run.id);
+                self.runs.pop_front();
+                self.last = Some(run.id.clone());
                 self.at = 0;
             }
             if !bytes.is_empty() {

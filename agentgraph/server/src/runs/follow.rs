@@ -47,12 +47,20 @@ impl App {
         self.live.run(&run.id).or_else(elsewhere)
     }
 
-    /// A run that has ended, if its frames are still there.
-    pub(crate) async fn ended_run(self: &Arc<Self>, id: &str) -> Result<Option<Arc<LiveRun>>, RecordError> {
-        if let (None, Some(_)) = (self.live.run(id), self.records.shared()) {
-            return Ok(self.records.get(Kind::Run, id).await?.map(|run| self.followed(&run)));
+    /// A run that is under way, or the frames that are still there of one that has ended.
+    pub(crate) async fn readable_run(self: &Arc<Self>, run: &Record) -> Result<Arc<LiveRun>, RecordError> {
+        if let Some(live) = self.live_run(run) {
+            return Ok(live);
         }
-        Ok(self.live.run(id))
+        let frames = self.stored_frames(&run.id, None).await?;
+        if self.records.shared().is_some() && !frames.is_empty() {
+            // Its last ones may still come.
+            return Ok(self.followed(run));
+        }
+        let ended = LiveRun::new(&run.id, &run.parent, owner_of(run), None);
+        frames.into_iter().for_each(|frame| ended.send(frame));
+        ended.end(Value::Null);
+        Ok(ended)
     }
 
     /// The runs of a thread that are under way or wait.

@@ -1,7 +1,7 @@
 //! Streams that break off and go on: by the id of the last event, from the start, by other readers.
 
-use reqwest::Method;
-use serde_json::json;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
 
 use crate::common::{Event, Served, events_of, names};
 
@@ -67,6 +67,49 @@ async fn a_thread_is_followed_over_several_runs() {
         assert_ne!(id, last, "ids of two runs differ");
         last = id;
     }
+}
+
+/// Reads a thread, after an event or from now on, until so many runs have ended.
+async fn until_ended(mut followed: Response, runs: usize) -> Vec<Event> {
+    let mut read = String::new();
+    while read.matches("event: end\r\n").count() < runs || !read.ends_with("\r\n\r\n") {
+        read += &String::from_utf8_lossy(&followed.chunk().await.unwrap().unwrap());
+    }
+    events_of(&read)
+}
+
+#[tokio::test]
+async fn a_reader_of_a_thread_that_is_behind_gets_each_run_once() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let (runs, path) = (format!("/threads/{thread}/runs"), format!("/threads/{thread}/stream"));
+    let body = |wait_ms| {
+        json!({
+            "assistant_id": "steps", "input": { "wait_ms": wait_ms }, "multitask_strategy": "enqueue",
+            "stream_resumable": true, "stream_mode": "tasks",
+        })
+    };
+    let mut ids = vec![server.post(&runs, &body(3_600_000)).await["run_id"].clone()];
+    let followed = server.request(Method::GET, &path).send().await.unwrap();
+    // More than a reader is told of one by one, and more than are kept in memory when they have ended.
+    for _ in 0..140 {
+        ids.push(server.post(&runs, &body(0)).await["run_id"].clone());
+    }
+    let run = |id: &Value| id.as_str().unwrap().to_owned();
+    server.post(&format!("{runs}/{}/cancel", run(&ids[0])), &json!({})).await;
+    server.get(&format!("{runs}/{}/join", run(&ids[140]))).await;
+    ids.push(server.post(&runs, &body(0)).await["run_id"].clone());
+    let begun = |events: &[Event]| -> Vec<Value> {
+        let begun = events.iter().filter(|event| event.name == "metadata");
+        begun.map(|event| event.data["run_id"].clone()).collect()
+    };
+    let events = until_ended(followed, 142).await;
+    assert_eq!(begun(&events), ids);
+    // One that comes back has what it missed.
+    let third = events.iter().position(|event| event.data["run_id"] == ids[3]).unwrap();
+    let back = server.request(Method::GET, &path).header("last-event-id", events[third].id.as_ref().unwrap());
+    let missed = until_ended(back.send().await.unwrap(), 142 - 3).await;
+    assert_eq!(missed, events[third + 1..]);
 }
 
 #[tokio::test]
