@@ -2,7 +2,7 @@
 # What a graph behind HTTP costs, beside a bare axum handler that sends the same bytes and beside `langgraph dev`, in turns: prints a
 # table. src/main.rs has the options.
 #
-#   benches/server/run.sh [floor memory sqlite postgres langgraph] [--rounds 3] [--seconds 4]
+#   benches/server/run.sh [floor engine memory sqlite postgres langgraph] [--rounds 3] [--seconds 4]
 #
 # LangGraph's server comes from PyPI into an environment of its own below the target folder. `postgres` needs `DATABASE_URL`.
 set -eu

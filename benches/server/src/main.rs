@@ -1,8 +1,8 @@
 //! What a graph of two idle nodes behind HTTP costs, beside a bare handler that sends the same bytes (the
-//! floor), and LangGraph's server with the same graph. All servers are processes; they take turns, and so
+//! floor), a bare handler that runs the graph, and LangGraph's server with the same graph. All servers are processes; they take turns, and so
 //! each ratio is of one round.
 //!
-//! `server-cost [floor memory sqlite postgres langgraph] [--rounds 3] [--seconds 4]`; `run.sh` prepares it.
+//! `server-cost [floor engine memory sqlite postgres langgraph] [--rounds 3] [--seconds 4]`; `run.sh` prepares it.
 
 mod load;
 mod process;
@@ -29,6 +29,7 @@ async fn main() -> Result<(), Problem> {
     match words[..] {
         ["serve", kind, place, port] => serve::ours(kind, place, port.parse()?).await,
         ["floor", recorded, port] => serve::floor(recorded, port.parse()?).await,
+        ["engine", recorded, port] => serve::engine(recorded, port.parse()?).await,
         _ => measure(&words).await,
     }
 }
@@ -40,7 +41,7 @@ async fn measure(words: &[&str]) -> Result<(), Problem> {
     };
     let (rounds, seconds) = (option("--rounds", 3)?, option("--seconds", 4)?);
     let wanted: Vec<&str> = words.iter().copied().take_while(|word| !word.starts_with("--")).collect();
-    let all = ["floor", "memory", "sqlite", "postgres", "langgraph"];
+    let all = ["floor", "engine", "memory", "sqlite", "postgres", "langgraph"];
     let kinds = all.into_iter().filter(|kind| match wanted.is_empty() {
         true => *kind != "postgres" || std::env::var("DATABASE_URL").is_ok(),
         false => wanted.contains(kind) || *kind == "floor",

@@ -20,7 +20,7 @@ impl Process {
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = Command::new(std::env::current_exe()?);
         match kind {
-            "floor" => command.arg("floor").arg(folder.join("recorded.json")).arg(port.to_string()),
+            "floor" | "engine" => command.arg(kind).arg(folder.join("recorded.json")).arg(port.to_string()),
             "langgraph" => {
                 let home = PathBuf::from(std::env::var("LANGGRAPH_DEV")?);
                 command = Command::new(home.join("bin/langgraph"));

@@ -1,13 +1,9 @@
 //! Requests recorded from UpGrade 6.5.0 are sent to the embedded server, and its responses must match the
 //! recorded ones. Scenes are data: a name is a recording to send and compare, the other words prepare data.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "fixtures/recording.rs"]
-mod recording;
 
 use std::collections::HashMap;
 
-use recording::{Answered, Ids, Recording, fixture, http, recording, send};
+use crate::recording::{Answered, Ids, Recording, fixture, http, recording, send};
 use reqwest::Client;
 use serde_json::{Value, json};
 use upgrade_simulator::{EmbeddedServer, ServerHandle};

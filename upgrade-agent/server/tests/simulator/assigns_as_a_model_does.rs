@@ -1,18 +1,12 @@
 //! For any sequence of actions by students and administrators, each student gets the condition of a small
 //! independent model of the assignment rules.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "fixtures/assignment_model.rs"]
-mod assignment_model;
-#[path = "fixtures/recording.rs"]
-mod recording;
 
 use std::collections::{BTreeMap, HashMap};
 
-use assignment_model::{After, Members, Model, Order, Plan, Rule, State, Unit, seeded};
+use crate::assignment_model::{After, Members, Model, Order, Plan, Rule, State, Unit, seeded};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use recording::{Answered, fixture, http, send};
+use crate::recording::{Answered, fixture, http, send};
 use serde_json::{Value, json};
 use upgrade_simulator::{EmbeddedServer, ServerHandle};
 

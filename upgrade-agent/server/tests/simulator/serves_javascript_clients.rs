@@ -1,14 +1,10 @@
 //! UpGrade's own JavaScript clients, 6.5, 6.2 and 5.1, work with the server, in Node and in a page.
 //! `javascript_clients/run.sh` records the requests of the real clients. They are replayed here with all
 //! headers, and the responses are checked as the clients and a browser check them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "fixtures/recording.rs"]
-mod recording;
 
 use std::collections::HashMap;
 
-use recording::{fixture, http, recording};
+use crate::recording::{fixture, http, recording};
 use reqwest::header::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,6 +1,5 @@
 //! Ids and weights alone determine the draws that a real server made for 400 students, with four sets of
 //! weights.
-#![allow(clippy::unwrap_used)]
 
 use serde::Deserialize;
 use upgrade_simulator::draw_condition;

@@ -1,12 +1,8 @@
 //! Feature flags: created, changed, and assigned to students by lists.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "fixtures/recording.rs"]
-mod recording;
 
 use std::collections::HashMap;
 
-use recording::{Answered, http, send};
+use crate::recording::{Answered, http, send};
 use serde_json::{Value, json};
 use upgrade_simulator::{EmbeddedServer, ServerHandle};
 

@@ -1,13 +1,9 @@
 //! Hostile bytes: each request is answered, and the server continues.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "fixtures/recording.rs"]
-mod recording;
 
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use recording::{http, send};
+use crate::recording::{http, send};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,11 +1,7 @@
 //! Scenes of updates, recorded from UpGrade 6.5.0 and 6.2.0, are replayed against the embedded server: its
 //! responses and its stored data must match the recordings.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "fixtures/recording.rs"]
-mod recording;
-
-use recording::{Ids, Recording, fixture, http, send};
+use crate::recording::{Ids, Recording, fixture, http, send};
 use upgrade_simulator::{Dialect, EmbeddedServer};
 
 /// Sends the calls of a scene in their order. A response that was not recorded is not compared.

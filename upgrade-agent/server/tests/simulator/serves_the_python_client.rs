@@ -1,15 +1,11 @@
 //! UpGrade's own Python client from PyPI, unchanged, works with the server in its version 6.5: every call
 //! of it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "fixtures/recording.rs"]
-mod recording;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-use recording::{http, recording, send};
+use crate::recording::{http, recording, send};
 use serde_json::{Value, json};
 use upgrade_simulator::{EmbeddedServer, ServerHandle};
 use uuid::Uuid;

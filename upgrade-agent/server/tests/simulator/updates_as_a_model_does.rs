@@ -1,19 +1,13 @@
 //! For any sequence of updates, the experiment and the responses match a small independent model of UpGrade's
 //! rules. Only a start excludes early visitors, an update never does.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-#[path = "fixtures/recording.rs"]
-mod recording;
-#[path = "fixtures/update_model.rs"]
-mod update_model;
 
 use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use recording::{Answered, http, send};
+use crate::recording::{Answered, http, send};
 use serde_json::{Value, json};
-use update_model::{COLUMNS, Model, Payload};
+use crate::update_model::{COLUMNS, Model, Payload};
 use upgrade_simulator::{Dialect, EmbeddedServer, ServerHandle};
 
 const ID: &str = "0a0a0a0a-0000-4000-8000-000000000001";
