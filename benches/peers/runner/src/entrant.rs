@@ -25,18 +25,16 @@ const fn entrant(name: &'static str, folder: &'static str, krate: &'static str) 
     Entrant { name, folder, krate }
 }
 
-pub fn all() -> Vec<Entrant> {
-    vec![
-        entrant(FLOOR, "bare", ""),
-        entrant(OURS, "ours", "agentgraph"),
-        entrant("petgraph", "petgraph", "petgraph"),
-        entrant("entelix", "entelix", "entelix-graph"),
-        entrant("cognis", "older/cognis", "cognis-graph"),
-        entrant("graph-flow", "graph-flow", "graph-flow"),
-        entrant("langgraph", "older/langgraph", "langgraph"),
-        entrant(PYTHON, "", ""),
-    ]
-}
+pub const ALL: [Entrant; 8] = [
+    entrant(FLOOR, "bare", ""),
+    entrant(OURS, "ours", "agentgraph"),
+    entrant("petgraph", "petgraph", "petgraph"),
+    entrant("entelix", "entelix", "entelix-graph"),
+    entrant("cognis", "older/cognis", "cognis-graph"),
+    entrant("graph-flow", "graph-flow", "graph-flow"),
+    entrant("langgraph", "older/langgraph", "langgraph"),
+    entrant(PYTHON, "", ""),
+];
 
 /// What one process says about a case: one of both.
 #[derive(Deserialize)]

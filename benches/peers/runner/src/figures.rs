@@ -34,10 +34,10 @@ impl Figures {
                 self.sizes.extend(size.map(|size| (entrant.name, size)));
             }
             Err(problem) => {
-                eprintln!("{} is left out: {problem}", entrant.name);
                 let text = problem.to_string();
                 let reason =
                     text.lines().find(|line| line.starts_with("error")).unwrap_or("it does not build");
+                eprintln!("{text}\n{} is left out: {reason}", entrant.name);
                 self.dropped.insert(entrant.name, reason.to_owned());
             }
         }
@@ -46,8 +46,7 @@ impl Figures {
     /// Measures one round. An entrant whose process fails, as it does when a result is wrong, has no figure.
     pub fn measure(&mut self, case: Case, entrant: &Entrant, is_quick: bool) {
         let own = self.cases.entry(case.name()).or_default();
-        if self.dropped.contains_key(entrant.name) || matches!(own.get(entrant.name), Some(Figure::Lacks(_)))
-        {
+        if matches!(own.get(entrant.name), Some(Figure::Lacks(_))) {
             return;
         }
         match entrant.ask(&case.name(), is_quick) {

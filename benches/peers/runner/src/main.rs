@@ -9,6 +9,7 @@ mod table;
 use std::path::PathBuf;
 
 use clap::Parser;
+use clap::builder::PossibleValuesParser;
 use harness::Case;
 
 use entrant::Entrant;
@@ -18,16 +19,17 @@ pub type Problem = Box<dyn std::error::Error>;
 
 #[derive(Parser)]
 #[command(
+    bin_name = "benches/peers/run",
     about = "Measures this engine beside loops by hand and other engines, and prints Markdown",
     after_help = "A figure is the processor time of a unit, the median of the rounds. Ratios are those within a round. \
                   What an entrant cannot do is said in its cell."
 )]
 struct Arguments {
-    /// Names of cases, separated by commas; `--list` shows them.
-    #[arg(long, value_delimiter = ',')]
+    /// Names of cases, separated by commas.
+    #[arg(long, value_delimiter = ',', value_parser = case_names())]
     cases: Vec<String>,
     /// Names of entrants, separated by commas; the loops by hand and this engine always run.
-    #[arg(long, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = entrant_names())]
     entrants: Vec<String>,
     /// How often each case is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
@@ -51,16 +53,16 @@ fn main() -> Result<(), Problem> {
     if arguments.list {
         Case::ALL.iter().for_each(|case| println!("{}", case.name()));
         println!();
-        entrant::all().iter().for_each(|entrant| println!("{}", entrant.name));
+        entrant::ALL.iter().for_each(|entrant| println!("{}", entrant.name));
         return Ok(());
     }
-    let cases = arguments.cases()?;
-    let entrants = arguments.entrants()?;
+    let (cases, mut entrants) = (arguments.cases(), arguments.entrants());
     let mut figures = Figures::default();
     for entrant in &entrants {
         eprintln!("builds {}", entrant.name);
         figures.add_build(entrant, !arguments.quick);
     }
+    entrants.retain(|entrant| !figures.dropped.contains_key(entrant.name));
     for round in 1..=arguments.rounds {
         for case in &cases {
             for entrant in &entrants {
@@ -81,26 +83,24 @@ fn main() -> Result<(), Problem> {
 }
 
 impl Arguments {
-    fn cases(&self) -> Result<Vec<Case>, Problem> {
-        if self.cases.is_empty() {
-            return Ok(Case::ALL.to_vec());
-        }
-        let named = |name: &String| {
-            Case::named(name).ok_or_else(|| format!("there is no case `{name}`; see `--list`").into())
-        };
-        self.cases.iter().map(named).collect()
+    fn cases(&self) -> Vec<Case> {
+        let is_wanted = |case: &Case| self.cases.is_empty() || self.cases.contains(&case.name());
+        Case::ALL.into_iter().filter(is_wanted).collect()
     }
 
-    fn entrants(&self) -> Result<Vec<Entrant>, Problem> {
-        let all = entrant::all();
-        if let Some(name) = self.entrants.iter().find(|name| all.iter().all(|entrant| entrant.name != **name))
-        {
-            return Err(format!("there is no entrant `{name}`; see `--list`").into());
-        }
+    fn entrants(&self) -> Vec<Entrant> {
         let is_wanted = |entrant: &Entrant| {
             let is_fixed = [entrant::FLOOR, entrant::OURS].contains(&entrant.name);
             is_fixed || self.entrants.is_empty() || self.entrants.iter().any(|name| name == entrant.name)
         };
-        Ok(all.into_iter().filter(is_wanted).collect())
+        entrant::ALL.into_iter().filter(is_wanted).collect()
     }
+}
+
+fn case_names() -> PossibleValuesParser {
+    Case::ALL.map(Case::name).into()
+}
+
+fn entrant_names() -> PossibleValuesParser {
+    entrant::ALL.map(|entrant| entrant.name).into()
 }

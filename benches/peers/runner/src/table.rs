@@ -34,9 +34,7 @@ fn print_summary(cases: &[Case], entrants: &[Entrant], figures: &Figures) {
 }
 
 fn print_all(cases: &[Case], entrants: &[Entrant], figures: &Figures) {
-    let entrants: Vec<&Entrant> =
-        entrants.iter().filter(|entrant| !figures.dropped.contains_key(entrant.name)).collect();
-    let name = |entrant: &&Entrant| match figures.versions.get(entrant.name).map(String::as_str) {
+    let name = |entrant: &Entrant| match figures.versions.get(entrant.name).map(String::as_str) {
         None | Some("") => entrant.name.to_owned(),
         Some(version) => format!("{} {version}", entrant.name),
     };
