@@ -25,7 +25,7 @@ const fn entrant(name: &'static str, folder: &'static str, krate: &'static str) 
     Entrant { name, folder, krate }
 }
 
-pub const ALL: [Entrant; 8] = [
+pub const ALL: [Entrant; 9] = [
     entrant(FLOOR, "bare", ""),
     entrant(OURS, "ours", "agentgraph"),
     entrant("petgraph", "petgraph", "petgraph"),
@@ -33,6 +33,7 @@ pub const ALL: [Entrant; 8] = [
     entrant("cognis", "older/cognis", "cognis-graph"),
     entrant("graph-flow", "graph-flow", "graph-flow"),
     entrant("langgraph", "older/langgraph", "langgraph"),
+    entrant("adk-graph", "older/adk-graph", "adk-graph"),
     entrant(PYTHON, "", ""),
 ];
 
