@@ -25,7 +25,7 @@ const fn entrant(name: &'static str, folder: &'static str, krate: &'static str) 
     Entrant { name, folder, krate }
 }
 
-pub const ALL: [Entrant; 11] = [
+pub const ALL: [Entrant; 12] = [
     entrant(FLOOR, "bare", ""),
     entrant(OURS, "ours", "agentgraph"),
     entrant("petgraph", "petgraph", "petgraph"),
@@ -34,6 +34,7 @@ pub const ALL: [Entrant; 11] = [
     entrant("graph-flow", "graph-flow", "graph-flow"),
     entrant("langgraph", "older/langgraph", "langgraph"),
     entrant("adk-graph", "older/adk-graph", "adk-graph"),
+    entrant("juncture", "older/juncture", "juncture-core"),
     entrant("rusty-agent-runtime", "rusty-agent-runtime", "rusty-agent-runtime"),
     entrant("swiftide", "swiftide", "swiftide-agents"),
     entrant(PYTHON, "", ""),
