@@ -25,7 +25,7 @@ const fn entrant(name: &'static str, folder: &'static str, krate: &'static str) 
     Entrant { name, folder, krate }
 }
 
-pub const ALL: [Entrant; 12] = [
+pub const ALL: [Entrant; 13] = [
     entrant(FLOOR, "bare", ""),
     entrant(OURS, "ours", "agentgraph"),
     entrant("petgraph", "petgraph", "petgraph"),
@@ -37,6 +37,7 @@ pub const ALL: [Entrant; 12] = [
     entrant("juncture", "older/juncture", "juncture-core"),
     entrant("rusty-agent-runtime", "rusty-agent-runtime", "rusty-agent-runtime"),
     entrant("swiftide", "swiftide", "swiftide-agents"),
+    entrant("synaptic-graph", "older/synaptic-graph", "synaptic-graph"),
     entrant(PYTHON, "", ""),
 ];
 
