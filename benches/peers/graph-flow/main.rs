@@ -9,7 +9,7 @@ use graph_flow::{
     Context, ExecutionStatus, FanOutTask, FlowRunner, Graph, GraphBuilder, InMemorySessionStorage,
     NextAction, Result, Session, SessionStorage, Task, TaskResult,
 };
-use harness::{ANSWER, Case, Prepared, SHORT, TEXT, at_once, repeat, thread_name};
+use harness::{ANSWER, Case, INNER, Prepared, SHORT, TEXT, at_once, repeat, thread_name};
 
 /// A task that does `run` and then what that says.
 struct Step<F> {
@@ -51,11 +51,28 @@ fn chain(size: u64) -> Arc<Graph> {
 }
 
 /// With `Continue` each call of the runner does one step and stores the session.
-fn looped(until: u64, next: NextAction) -> Arc<Graph> {
+fn looped(until: u64, work: Arc<dyn Task>) -> Arc<Graph> {
     let end = Step { name: "end".to_owned(), run: |_: &Context| Ok((None, NextAction::End)) };
-    let graph = GraphBuilder::new("loop").add_task(add_one("work", next)).add_task(Arc::new(end));
+    let graph = GraphBuilder::new("loop").add_task(work).add_task(Arc::new(end));
     let graph = graph.add_conditional_edge("work", move |context| count(context) < until, "work", "end");
     Arc::new(graph.with_max_execution_steps(20_000).build().expect("a graph"))
+}
+
+/// A task that runs a graph of its own in the context of the outer one.
+struct Nested(Arc<Graph>);
+
+#[async_trait]
+impl Task for Nested {
+    fn id(&self) -> &str {
+        "work"
+    }
+
+    async fn run(&self, context: Context) -> Result<TaskResult> {
+        let mut session = Session::new_from_task("inner".to_owned(), "node_0");
+        session.context = context;
+        self.0.execute_session(&mut session).await?;
+        Ok(TaskResult::new(None, NextAction::ContinueAndExecute))
+    }
 }
 
 /// Children answer with their number, which the fan-out puts under their name.
@@ -148,14 +165,16 @@ async fn prepare(case: Case, _: &Path) -> Prepared {
     match case {
         Case::Chain(size) => repeat(chain(size), |graph| run(graph, "node_0")),
         Case::Loop(steps) => {
-            repeat(looped(steps, NextAction::ContinueAndExecute), |graph| run(graph, "work"))
+            let work = add_one("work", NextAction::ContinueAndExecute);
+            repeat(looped(steps, work), |graph| run(graph, "work"))
         }
         Case::FanOut(size) => repeat(fan_out(size), |graph| run(graph, "fan")),
         Case::Runs(size) => {
             repeat(chain(SHORT), move |graph| at_once(size, move || run(graph.clone(), "node_0")))
         }
         Case::Memory(steps) => {
-            let memory = repeat(looped(steps, NextAction::Continue), move |graph| stored(graph, steps))?;
+            let work = add_one("work", NextAction::Continue);
+            let memory = repeat(looped(steps, work), move |graph| stored(graph, steps))?;
             Ok(memory.noted("keeps only the newest state, without a copy of it"))
         }
         Case::Interrupt => repeat(asking(), asked_and_answered),
@@ -165,7 +184,10 @@ async fn prepare(case: Case, _: &Path) -> Prepared {
         }
         Case::Sqlite(_) | Case::Growing(_) => Err("stores in memory and Postgres only"),
         Case::Stream(_) => Err("no streams"),
-        Case::Subgraph(_) => Err("no subgraphs"),
+        Case::Subgraph(calls) => {
+            let nested = looped(calls * INNER, Arc::new(Nested(chain(INNER))));
+            Ok(repeat(nested, |graph| run(graph, "work"))?.noted("a node of ours runs the inner graph"))
+        }
         Case::Dispatch(_) => Err("branches are fixed when the graph is built"),
     }
 }
