@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::assignment_model::{After, Members, Model, Order, Plan, Rule, State, Unit, seeded};
+use crate::recording::{Answered, fixture, http, send};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use crate::recording::{Answered, fixture, http, send};
 use serde_json::{Value, json};
 use upgrade_simulator::{EmbeddedServer, ServerHandle};
 

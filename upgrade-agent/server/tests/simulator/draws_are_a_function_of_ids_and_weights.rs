@@ -16,7 +16,7 @@ struct Vector {
 
 #[test]
 fn every_recorded_student_draws_the_recorded_condition() {
-    let recorded = include_str!("fixtures/assignment_vectors.json");
+    let recorded = include_str!("../fixtures/assignment_vectors.json");
     let vectors: Vec<Vector> = serde_json::from_str(recorded).unwrap();
     assert_eq!(vectors.len(), 400);
     for Vector { experiment_id, weights, codes, user_id, condition } in vectors {

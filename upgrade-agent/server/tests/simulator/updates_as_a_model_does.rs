@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::recording::{Answered, http, send};
+use crate::update_model::{COLUMNS, Model, Payload};
 use proptest::prelude::*;
 use proptest::sample::select;
-use crate::recording::{Answered, http, send};
 use serde_json::{Value, json};
-use crate::update_model::{COLUMNS, Model, Payload};
 use upgrade_simulator::{Dialect, EmbeddedServer, ServerHandle};
 
 const ID: &str = "0a0a0a0a-0000-4000-8000-000000000001";

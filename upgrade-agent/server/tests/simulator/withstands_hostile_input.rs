@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use proptest::prelude::*;
 use crate::recording::{http, send};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -309,7 +309,7 @@ async fn bodies_are_read_by_their_headers() {
 #[tokio::test]
 async fn odd_numbers_do_not_upset_draws() {
     let server = start().await;
-    let mut body = recording::recording("v65/create_simple").request;
+    let mut body = crate::recording::recording("v65/create_simple").request;
     let id = "5b38c553-8c64-4e81-b91c-df3d22e48b7b";
     body["id"] = json!(id);
     body["conditions"][0]["assignmentWeight"] = json!(-1e300);
@@ -391,7 +391,7 @@ fn anything() -> impl Strategy<Value = Value> {
 
 /// Generates a valid body with an arbitrary value in one field.
 fn nearly_right() -> impl Strategy<Value = Value> {
-    let right = recording::recording("v65/create_with_payloads").request;
+    let right = crate::recording::recording("v65/create_with_payloads").request;
     let fields: Vec<String> = right.as_object().unwrap().keys().cloned().collect();
     (prop::sample::select(fields), anything()).prop_map(move |(field, value)| {
         let mut body = right.clone();
