@@ -66,7 +66,12 @@ impl<S: State> IntoStep<S> for Command<S> {
     const MAY_COMMAND: bool = true;
 
     fn into_step(self) -> Result<Step<S>, BoxError> {
-        Ok(Step::Command(Box::new(self)))
+        let is_plain = self.is_local() && self.targets.is_empty() && !self.replaces_edges;
+        match self.update {
+            // It is no more than its update, which needs no look at targets.
+            Some(update) if is_plain => Ok(Step::Update(update)),
+            update => Ok(Step::Command(Box::new(Command { update, ..self }))),
+        }
     }
 }
 
@@ -290,6 +295,11 @@ impl<S: State> Command<S> {
         Ok(self)
     }
 
+    /// Whether it only goes to nodes of its own graph as it is.
+    pub(crate) fn is_local(&self) -> bool {
+        self.parent.is_none() && self.edits.is_empty()
+    }
+
     /// Whether the command chooses where to go: [`goto`](Command::goto) or [`parent`](Command::parent).
     pub fn replaces_edges(&self) -> bool {
         self.replaces_edges
@@ -419,7 +429,13 @@ impl<T: IntoGoto> IntoGotos for T {
 
 impl<T: IntoGoto> IntoGotos for Vec<T> {
     fn into_gotos(self, targets: &mut Vec<Goto>) {
-        targets.extend(self.into_iter().map(IntoGoto::into_goto));
+        let added = self.into_iter().map(IntoGoto::into_goto);
+        if targets.is_empty() {
+            // In the place of the list, which has the right size.
+            *targets = added.collect();
+        } else {
+            targets.extend(added);
+        }
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct ExpressParts<'a, 'm> {
 }
 
 /// The superstep that ends a sequence: its tasks are started, and one of them was pending at its first poll
-/// or returned something other than an update.
+/// or returned what the shell does not merge.
 pub(crate) enum Begun {
     /// Its only task, of this node.
     Only(u32, Started),
@@ -56,8 +56,9 @@ pub(crate) fn without_budget(cx: &mut Context<'_>, work: &mut dyn FnMut(&mut Con
 
 /// Runs one superstep of ready tasks after another.
 pub(crate) trait Express: Send + Sync {
-    /// Continues as long as all tasks of each superstep are ready and return updates. Returns the first
-    /// superstep in which one is not; `None` if the sequence ends between two supersteps.
+    /// Continues as long as all tasks of each superstep are ready and return updates, or its only one returns
+    /// a command that only goes to nodes. Returns the first superstep in which that is not so; `None` if the
+    /// sequence ends between two supersteps.
     ///
     /// # Errors
     /// If a merge fails.

@@ -14,9 +14,10 @@ use crate::graph::RouterFn;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
 use crate::graph::topology::{END_ID, Exits, Topology};
-use crate::state::StateError;
-use crate::step::{Goto, InputValue};
+use crate::state::{State, StateError};
+use crate::step::{Command, Dispatch, Goto, InputValue};
 use crate::typed::{AnyState, AnyUpdate, Seen};
+use crate::words::END;
 
 /// The parts that a merge changes beside the state.
 pub(crate) struct Merge<'a> {
@@ -43,11 +44,13 @@ pub(super) enum Arrival {
 }
 
 impl Merge<'_> {
-    /// The only node of the next superstep; `None` if there are several tasks, a dispatch or nothing.
+    /// The node of the next superstep's only task, and whether an edge led to it, not a dispatch; `None` if
+    /// there are several tasks or none, or its time is limited.
     #[inline]
-    pub(crate) fn only_node(&self) -> Option<u32> {
+    pub(crate) fn only_task(&self) -> Option<(u32, bool)> {
         match (&self.next.pulled[..], &self.next.dispatched[..]) {
-            ([node], []) => Some(*node),
+            ([node], []) => Some((*node, true)),
+            ([], [only]) if only.input.limits.is_none() => Some((only.node, false)),
             _ => None,
         }
     }
@@ -100,7 +103,8 @@ impl Merge<'_> {
     }
 
     /// What [`one`](Merge::one) does once the update is applied, in a run without recorder and edits whose
-    /// joins have no timeouts and whose nodes are not deferred, for a node whose routers do not fail.
+    /// joins have no timeouts and whose nodes are not deferred, for a node that an edge led to and whose
+    /// routers do not fail.
     #[inline]
     pub(crate) fn after_only(&mut self, (node, exits): (u32, Exits), state: Seen<'_>) -> Result<(), Error> {
         let next = &mut self.next.pulled;
@@ -121,6 +125,55 @@ impl Merge<'_> {
         self.next.settle();
         // Only now: if a router panics, the update is applied and the superstep is not over, so there is no
         // state to go back to.
+        *self.merging = false;
+        Ok(())
+    }
+
+    /// Whether a command does no more than go to nodes that it may go to.
+    pub(crate) fn can_follow<S: State>(&self, node: u32, command: &Command<S>) -> bool {
+        command.is_local() && self.knows(node, &command.targets)
+    }
+
+    fn knows(&self, node: u32, targets: &[Goto]) -> bool {
+        let declared = self.declared(node);
+        targets.iter().all(|goto| {
+            let target = target_id(self.core, declared, goto);
+            target.is_some_and(|target| declared.is_none_or(|declared| declared.contains(&target)))
+        })
+    }
+
+    fn declared(&self, node: u32) -> Option<&[u32]> {
+        self.core.entry(node)?.targets.as_deref()
+    }
+
+    /// [`after_only`](Merge::after_only) for a dispatch, and for a command that [can be
+    /// followed](Merge::can_follow): its targets, and whether they replace the node's edges.
+    #[inline(never)]
+    pub(crate) fn after_other(
+        &mut self,
+        (node, exits): (u32, Exits),
+        (targets, replaces_edges): (Vec<Goto>, bool),
+        state: Seen<'_>,
+    ) -> Result<(), Error> {
+        self.next.clear();
+        if !replaces_edges {
+            self.follow_plain_edges(node);
+            if exits.joins {
+                self.arrive(node);
+            }
+        }
+        for goto in targets {
+            let Some(target) = target_id(self.core, self.declared(node), &goto) else { continue };
+            let input = match goto {
+                Goto::Node(_) => None,
+                Goto::Dispatch(dispatch) => Some(dispatch.input),
+            };
+            self.route_to(node, target, input);
+        }
+        if !replaces_edges && exits.routers {
+            self.ask_routers(node, state)?;
+        }
+        self.next.settle();
         *self.merging = false;
         Ok(())
     }
@@ -453,5 +506,19 @@ impl Merge<'_> {
             Some(input) => self.next.dispatch(target, from, input),
             None => self.next.pull(target),
         }
+    }
+}
+
+/// The id of a target; `None` if there is no such node. The names of a few `declared` targets are compared
+/// sooner than one is looked up among all.
+fn target_id(core: &RunGraph, declared: Option<&[u32]>, goto: &Goto) -> Option<u32> {
+    const FEW: usize = 8;
+    let (Goto::Node(name) | Goto::Dispatch(Dispatch { node: name, .. })) = goto;
+    let few = declared.filter(|declared| declared.len() <= FEW).unwrap_or_default();
+    let found = few.iter().find(|id| **id != END_ID && core.name(**id) == name);
+    match found {
+        Some(id) => Some(*id),
+        None if name == END => Some(END_ID),
+        None => core.id(name),
     }
 }

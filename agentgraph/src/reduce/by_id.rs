@@ -39,12 +39,25 @@ pub enum KeyedWrite<T> {
 pub struct ById;
 
 fn position<T: Keyed>(items: &[T], key: &str) -> Option<usize> {
-    items.iter().rposition(|item| is_same(&item.key(), key))
+    let end = end(key);
+    items.iter().rposition(|item| {
+        let known = item.key();
+        known.len() == key.len() && self::end(&known) == end && *known == *key
+    })
 }
 
-/// Keys of one source are often alike up to a number at their ends: a look there saves most comparisons.
-fn is_same(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.as_bytes().last() == other.as_bytes().last() && one == other
+/// The last eight bytes, 0 for a shorter key. Keys of one source are often alike up to a number at their
+/// ends: a look there saves most comparisons.
+#[inline]
+fn end(key: &str) -> u64 {
+    key.as_bytes().last_chunk().map_or(0, |end| u64::from_ne_bytes(*end))
+}
+
+fn position_of<T: Keyed>(items: &[T], write: &KeyedWrite<T>) -> Option<usize> {
+    match write {
+        KeyedWrite::Upsert(item) => position(items, &item.key()),
+        KeyedWrite::Remove(key) => position(items, key),
+    }
 }
 
 impl<T: Keyed + Clone + Send + Sync + 'static> Reducer<Vec<T>> for ById {
@@ -53,7 +66,8 @@ impl<T: Keyed + Clone + Send + Sync + 'static> Reducer<Vec<T>> for ById {
 
     fn reduce(value: &mut Vec<T>, write: Self::Write) {
         for one in write {
-            reduce_one(value, one, |_| {});
+            let at = position_of(value, &one);
+            reduce_one(value, one, at, |_| {});
         }
     }
 
@@ -80,7 +94,8 @@ impl<T: Keyed + Clone + Send + Sync + 'static> Reducer<Vec<T>> for ById {
         let mut old = Vec::new();
         let mut steps = Vec::new();
         for one in write.iter().cloned() {
-            reduce_one(value, one, |(step, displaced)| {
+            let at = position_of(value, &one);
+            reduce_one(value, one, at, |(step, displaced)| {
                 steps.push(step);
                 old.extend(displaced);
             });
@@ -104,29 +119,27 @@ impl<T: Keyed + Clone + Send + Sync + 'static> Reducer<Vec<T>> for ById {
     }
 }
 
-/// Applies one write and passes the change, with the displaced item, to `done`.
-fn reduce_one<T: Keyed>(
+/// Applies one write to the item at `at`, and passes the change, with the displaced item, to `done`.
+fn reduce_one<T>(
     value: &mut Vec<T>,
     write: KeyedWrite<T>,
+    at: Option<usize>,
     mut done: impl FnMut((UndoStep, Option<T>)),
 ) {
-    match write {
-        KeyedWrite::Upsert(item) => match position(value, &item.key()) {
-            Some(at) => {
-                let old = std::mem::replace(&mut value[at], item);
-                done((UndoStep::Replaced(at), Some(old)));
-            }
-            None => {
-                value.push(item);
-                done((UndoStep::Added, None));
-            }
-        },
-        KeyedWrite::Remove(key) => {
-            if let Some(at) = position(value, &key) {
-                let old = value.remove(at);
-                done((UndoStep::Removed(at), Some(old)));
-            }
+    match (write, at) {
+        (KeyedWrite::Upsert(item), Some(at)) => {
+            let old = std::mem::replace(&mut value[at], item);
+            done((UndoStep::Replaced(at), Some(old)));
         }
+        (KeyedWrite::Upsert(item), None) => {
+            value.push(item);
+            done((UndoStep::Added, None));
+        }
+        (KeyedWrite::Remove(_), Some(at)) => {
+            let old = value.remove(at);
+            done((UndoStep::Removed(at), Some(old)));
+        }
+        (KeyedWrite::Remove(_), None) => {}
     }
 }
 
@@ -152,8 +165,9 @@ where
         delta: &mut DeltaWriter,
     ) -> Result<(), EncodeError> {
         for one in write {
-            record_one(value, &one, delta)?;
-            reduce_one(value, one, |_| {});
+            let at = position_of(value, &one);
+            record_one(&one, at.map(|at| &value[at]), delta)?;
+            reduce_one(value, one, at, |_| {});
         }
         Ok(())
     }
@@ -164,19 +178,13 @@ where
 }
 
 fn record_one<T: Keyed + Serialize>(
-    value: &[T],
     write: &KeyedWrite<T>,
+    known: Option<&T>,
     delta: &mut DeltaWriter,
 ) -> Result<(), EncodeError> {
-    match write {
-        KeyedWrite::Upsert(item) => {
-            let key = item.key();
-            let replaced = position(value, &key).map(|at| &value[at]);
-            delta.upsert(&key, item, replaced)
-        }
-        KeyedWrite::Remove(key) => match position(value, key) {
-            Some(at) => delta.remove(key, &value[at]),
-            None => Ok(()),
-        },
+    match (write, known) {
+        (KeyedWrite::Upsert(item), known) => delta.upsert(&item.key(), item, known),
+        (KeyedWrite::Remove(key), Some(item)) => delta.remove(key, item),
+        (KeyedWrite::Remove(_), None) => Ok(()),
     }
 }

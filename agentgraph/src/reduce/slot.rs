@@ -20,8 +20,9 @@ pub struct Slot<T: Clone, R: Reducer<T>>(Option<Write<T, R::Write>>);
 pub enum Write<T, W> {
     /// For the reducer.
     Reduce(W),
-    /// The new value.
-    Overwrite(T),
+    /// The new value. In a box, since an update has room for one of each channel, is moved often, and rarely
+    /// has any.
+    Overwrite(Box<T>),
 }
 
 impl<T: Clone, R: Reducer<T>> Slot<T, R> {
@@ -36,7 +37,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
 
     /// Replaces the value, whatever else is written in the superstep.
     pub fn overwrite(&mut self, value: T) {
-        self.0 = Some(Write::Overwrite(R::admit(value)));
+        self.0 = Some(Write::Overwrite(Box::new(R::admit(value))));
     }
 
     /// The write, if there is one.
@@ -95,7 +96,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         match self.0 {
             None => {}
             Some(Write::Reduce(write)) => R::reduce(value, write),
-            Some(Write::Overwrite(new)) => *value = new,
+            Some(Write::Overwrite(new)) => *value = *new,
         }
     }
 
@@ -105,7 +106,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
             None => None,
             Some(Write::Reduce(write)) => Some(R::try_on(value, write)),
             Some(Write::Overwrite(new)) => {
-                std::mem::swap(value, new);
+                std::mem::swap(value, &mut **new);
                 Some(Undo::Swap)
             }
         }
@@ -117,7 +118,7 @@ impl<T: Clone, R: Reducer<T>> Slot<T, R> {
         match &mut self.0 {
             None => {}
             Some(Write::Reduce(write)) => R::take_off(value, write, undo),
-            Some(Write::Overwrite(new)) => std::mem::swap(value, new),
+            Some(Write::Overwrite(new)) => std::mem::swap(value, &mut **new),
         }
     }
 
@@ -138,7 +139,7 @@ impl<T: Clone + Serialize + DeserializeOwned, R: StoredReducer<T>> Slot<T, R> {
             Some(Write::Reduce(write)) => R::reduce_recorded(value, write, delta),
             Some(Write::Overwrite(new)) => {
                 R::record(&new, delta)?;
-                *value = new;
+                *value = *new;
                 Ok(())
             }
         }

@@ -1,9 +1,9 @@
 //! Supersteps of ready tasks in a run without listeners and store: many of them in one poll.
 //!
 //! This is the only part of the loop that is compiled for each state type, since an update that went through
-//! a box would cost as much as the rest of the step. A superstep with a task that is pending, has policies or
-//! returns anything but an update goes back to the engine, which handles all cases; so every decision here is
-//! the same as there.
+//! a box would cost as much as the rest of the step. A superstep with a task that is pending or has policies
+//! goes back to the engine, which handles all cases, and so does one with a task that returns anything but an
+//! update or, if it is alone, a command that only goes to nodes; so every decision here is the same as there.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ use crate::erased::{AnyNode, ErasedNode, Started};
 use crate::error::Error;
 use crate::extract::Task;
 use crate::state::State;
-use crate::step::{Step, any_step};
+use crate::step::{Command, Step, any_step};
 
 /// The nodes of a graph with their state type, by dense id. `None` is a node that only the engine can call.
 pub(crate) struct TypedNodes<S: State> {
@@ -205,7 +205,7 @@ impl<S: State> Express for TypedNodes<S> {
                 if stops || step.is_multiple_of(STEPS_WITHOUT_YIELD) {
                     break;
                 }
-                let Some(node) = merge.only_node() else {
+                let Some((node, is_pulled)) = merge.only_task() else {
                     if !(1..=max_concurrency).contains(&merge.frontier().len())
                         || !self.can_call(merge.frontier())
                     {
@@ -228,8 +228,12 @@ impl<S: State> Express for TypedNodes<S> {
                 // Until the node is done, a panic is its own; afterwards it is that of a reducer or a route.
                 guard.lower();
                 let origin = TaskOrigin::unstored(step);
-                let request = TaskRequest { step, node, index: 0, attempt: 1, handles: false, origin };
-                let task = Task { state: &*state, shared, request, input: None, failure: None };
+                let (request, input) = if is_pulled {
+                    (TaskRequest { step, node, index: 0, attempt: 1, handles: false, origin }, None)
+                } else {
+                    merge.frontier().request(0, step, origin)
+                };
+                let task = Task { state: &*state, shared, request, input, failure: None };
                 // The call may hold a snapshot: it is dropped before the state is changed, or each step would
                 // clone it.
                 let result = match call.call(&task) {
@@ -241,16 +245,28 @@ impl<S: State> Express for TypedNodes<S> {
                 };
                 guard.lift();
                 let exits = merge.exits(node);
-                let update = match result {
-                    Ok(Step::Update(update)) if !exits.special && !shared.control.in_use() => update,
+                let is_plain = !exits.special && !shared.control.in_use();
+                let (update, command) = match result {
+                    Ok(Step::Update(update)) if is_plain => (Some(update), None),
+                    Ok(Step::Command(command)) if is_plain && merge.can_follow(node, &command) => {
+                        let Command { update, targets, replaces_edges, .. } = *command;
+                        (update, Some((targets, replaces_edges)))
+                    }
                     other => return Ok(Some(Begun::Only(node, Started::Ended(other.map(any_step))))),
                 };
                 merge.set_merging(true);
                 let state = Arc::make_mut(state);
-                if let Err(error) = state.apply(&self.schema, update) {
+                if let Some(update) = update
+                    && let Err(error) = state.apply(&self.schema, update)
+                {
                     return Err(merge.refused_write(node, error));
                 }
-                merge.after_only((node, exits), Seen::of(&*state))?;
+                match command {
+                    None if is_pulled => merge.after_only((node, exits), Seen::of(&*state))?,
+                    command => {
+                        merge.after_other((node, exits), command.unwrap_or_default(), Seen::of(&*state))?;
+                    }
+                }
                 *merged = step;
             }
             Ok(None)

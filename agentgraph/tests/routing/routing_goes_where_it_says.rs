@@ -161,6 +161,19 @@ async fn an_unknown_dispatch_and_start_as_a_target_are_errors() {
 }
 
 #[tokio::test]
+async fn a_command_may_go_only_to_its_declared_targets() {
+    async fn a() -> Command<Words> {
+        said("a").goto("d")
+    }
+    let graph = four(a.targets(["b", "c"])).edge("b", "d").compile().unwrap();
+    let error = graph.invoke(Words::update()).await.unwrap_err();
+    assert_eq!((error.code(), error.node()), (Code::UnknownTarget, Some("a")));
+    let problem =
+        "its command went to `d`, which is not among the targets it declared: add it to `.targets([..])`";
+    assert_eq!(error.message(), problem);
+}
+
+#[tokio::test]
 async fn a_branch_may_go_only_to_its_declared_targets() {
     for (target, expected) in [
         ("d", "its branch went to `d`, which is not among the targets it declared: add it to its list"),

@@ -99,8 +99,13 @@ fn word() -> impl Strategy<Value = String> {
     "[a-c]{0,2}"
 }
 
+/// Keys that differ in their length, before their last eight bytes, or in these.
+fn key() -> impl Strategy<Value = String> {
+    prop_oneof![word(), "(task|mask)-000000[12]", "[ab]?-000000"]
+}
+
 fn task() -> impl Strategy<Value = Task> {
-    (any::<bool>(), word()).prop_map(|(done, id)| Task { done, id })
+    (any::<bool>(), key()).prop_map(|(done, id)| Task { done, id })
 }
 
 fn number() -> impl Strategy<Value = i64> {
@@ -113,7 +118,7 @@ fn write() -> impl Strategy<Value = Write> {
         vec(number(), 0..3).prop_map(Write::Log),
         (word(), number()).prop_map(|(key, value)| Write::Table(key, value)),
         vec(task(), 0..3).prop_map(Write::Tasks),
-        vec(word(), 0..3).prop_map(Write::RemoveTasks),
+        vec(key(), 0..3).prop_map(Write::RemoveTasks),
         (-9..9_i64).prop_map(Write::Total),
         any::<Option<i64>>().prop_map(Write::Least),
         any::<Option<i64>>().prop_map(Write::Most),

@@ -224,7 +224,7 @@ fn debug_impl(state: &StateStruct) -> TokenStream {
                         (&*__CHANNELS[#number].reducer, (&::agentgraph::__private::peeked(__write)).shown())
                     }
                     ::agentgraph::reduce::Write::Overwrite(__value) => {
-                        ("overwrite", (&::agentgraph::__private::peeked(__value)).shown())
+                        ("overwrite", (&::agentgraph::__private::peeked(&**__value)).shown())
                     }
                 };
                 __written.field(#channel, &::agentgraph::__private::shown_write(__how, __shown, #secret));

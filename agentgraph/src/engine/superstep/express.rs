@@ -1,8 +1,8 @@
 //! Supersteps of ready tasks, in a run without listeners and store: many of them in one poll of the shell.
 //!
 //! [`Loop::express_way`] checks once everything that cannot change during the run. A superstep with a task
-//! that is pending or returns anything but an update goes back to the general loop, which handles all cases;
-//! so every decision there is the same as here.
+//! that is pending, or returns what the shell does not merge, goes back to the general loop, which handles
+//! all cases; so every decision there is the same as here.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -33,8 +33,8 @@ impl Loop {
         express.map(Arc::clone)
     }
 
-    /// Continues as long as all tasks of each superstep are ready and return updates. Returns the first
-    /// superstep in which one is not; `None` between two supersteps.
+    /// Continues as long as all tasks of each superstep are ready and the shell can merge what they return.
+    /// Returns the first superstep in which that is not so; `None` between two supersteps.
     pub(super) fn go_express(
         &mut self,
         express: &dyn Express,
