@@ -9,6 +9,7 @@ mod arguments;
 use std::any::type_name;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use agentgraph::State;
@@ -33,6 +34,7 @@ pub(crate) struct Toolbox<'a> {
 
 struct Entry<'a> {
     tool: Arc<dyn Tool + 'a>,
+    spec: ToolSpec,
     check: SchemaCheck,
 }
 
@@ -46,7 +48,8 @@ impl<'a> Toolbox<'a> {
             if toolbox.by_name.insert(spec.name.clone(), toolbox.tools.len()).is_some() {
                 return Err(same_name(&spec.name));
             }
-            toolbox.tools.push(Entry { tool, check: SchemaCheck::new(&spec)? });
+            let check = SchemaCheck::new(&spec)?;
+            toolbox.tools.push(Entry { tool, spec, check });
         }
         Ok(toolbox)
     }
@@ -74,8 +77,8 @@ impl<'a> Toolbox<'a> {
     }
 
     /// The descriptions of the tools, in the order of their declaration.
-    pub(crate) fn specs(&self) -> impl Iterator<Item = ToolSpec> {
-        self.tools.iter().map(|entry| entry.tool.spec())
+    pub(crate) fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.iter().map(|entry| &entry.spec)
     }
 
     /// Runs one call with arguments that are an object. A panic ends the call and nothing else.
@@ -110,10 +113,10 @@ pub(crate) fn same_name(name: &str) -> Error {
 
 /// Runs one call of a response in its span, if its arguments are an object.
 ///
-/// No `async fn`: that would have room for `work` three times.
+/// No `async fn`, and `work` is pinned by the caller: each layer would have room for it, and move it.
 pub(crate) fn run(
     asked: &ToolUse,
-    work: impl Future<Output = Result<ToolOutput, ToolError>>,
+    work: Pin<&mut impl Future<Output = Result<ToolOutput, ToolError>>>,
 ) -> impl Future<Output = Result<ToolOutput, ToolError>> {
     let trace = ToolTrace::begin(asked);
     let work = match arguments::check_object(asked) {

@@ -10,7 +10,7 @@ mod object;
 mod pieces;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -52,7 +52,8 @@ impl RawJson {
 
     /// `{}`
     pub fn empty_object() -> Self {
-        serde_json::Map::new().into()
+        static EMPTY: LazyLock<RawJson> = LazyLock::new(|| serde_json::Map::new().into());
+        EMPTY.clone()
     }
 
     /// The text.

@@ -27,7 +27,8 @@ pub use spec::{ToolFields, ToolSpec};
 /// A tool that a model may call. Object-safe; most tools are a [`FnTool`] over an async closure.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// The description of the tool for the model.
+    /// The description of the tool for the model. Read once by an agent, when it is compiled, and once by
+    /// each run of a loop.
     fn spec(&self) -> ToolSpec;
 
     /// The state that the tool reads, or of which it returns commands. Building a `ToolNode`

@@ -258,7 +258,7 @@ impl<'a> ToolLoop<'a> {
             if request.tools.iter().any(|offered| offered.name == spec.name) {
                 return Err(execution::same_name(&spec.name));
             }
-            request.tools.push(spec);
+            request.tools.push(spec.clone());
         }
         let mut progress = Progress::default();
         match self.rounds(&toolbox, request, &mut progress).await {

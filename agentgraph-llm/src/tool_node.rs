@@ -1,7 +1,10 @@
 //! [`ToolNode`]: the calls of a model's answer as a node of a graph.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::iter;
+use std::pin::pin;
 use std::sync::Arc;
 
 use agentgraph::node::{IntoNode, Node};
@@ -169,9 +172,12 @@ impl ToolNode {
     /// One dispatch to `node` for each open call of a conversation, for a branch or a command. Empty if the
     /// last answer has no open calls, and then a branch ends.
     pub fn dispatch(node: &str, messages: &[Message]) -> Vec<Dispatch> {
-        let calls = conversation::open_calls(messages);
-        let calls = first_of_each_id(&calls).into_iter();
-        calls.map(|call| Dispatch::new(node.to_owned(), call.id.clone())).collect()
+        ToolNode::dispatch_to(&Cow::Owned(node.to_owned()), messages)
+    }
+
+    pub(crate) fn dispatch_to(node: &Cow<'static, str>, messages: &[Message]) -> Vec<Dispatch> {
+        let (calls, _) = first_of_each_id(conversation::open_calls(messages));
+        calls.into_iter().map(|call| Dispatch::new(node.clone(), call.id.clone())).collect()
     }
 
     async fn run<S: MessageChannels>(
@@ -180,24 +186,22 @@ impl ToolNode {
         state: Snapshot<S>,
         only: Option<Input<String>>,
     ) -> Result<Command<S>> {
-        let open = conversation::open_calls(state.messages());
-        let is_asked = |call: &ToolUse| only.as_ref().is_none_or(|Input(id)| call.id == *id);
-        let calls: Vec<&ToolUse> =
-            first_of_each_id(&open).into_iter().filter(|call| is_asked(call)).collect();
+        let (mut calls, twice) = first_of_each_id(conversation::open_calls(state.messages()));
+        calls.retain(|call| only.as_ref().is_none_or(|Input(id)| call.id == *id));
         if let (Some(Input(id)), []) = (&only, calls.as_slice()) {
             return Err(no_such_call(id));
         }
-        let is_twice = |call: &ToolUse| open.iter().filter(|other| other.id == call.id).nth(1).is_some();
-        let ended: Vec<_> = if let [only] = calls[..] {
-            vec![self.run_one(only, is_twice(only), &ctx, &state).await]
-        } else {
-            // In a box: the task of one call needs no room for a queue.
-            let running = calls.iter().map(|call| self.run_one(call, is_twice(call), &ctx, &state));
-            let running: Vec<_> = running.collect();
-            stream::iter(running).buffered(self.max_concurrency).collect::<Vec<_>>().boxed().await
-        };
-        let done = ended.into_iter().collect::<Result<Vec<CallOutcome>>>()?;
-        self.command(state.messages(), &calls, done, only.is_some())
+        let is_twice = |call: &ToolUse| twice.contains(call.id.as_str());
+        if let [asked] = calls[..] {
+            let done = self.run_one(asked, is_twice(asked), &ctx, &state).await?;
+            return self.command(state.messages(), &calls, &mut iter::once(done), only.is_some());
+        }
+        // In a box: the task of one call needs no room for a queue.
+        let running = calls.iter().map(|call| self.run_one(call, is_twice(call), &ctx, &state));
+        let running: Vec<_> = running.collect();
+        let ended = stream::iter(running).buffered(self.max_concurrency).collect::<Vec<_>>().boxed().await;
+        let done = ended.into_iter().collect::<Result<Vec<_>>>()?;
+        self.command(state.messages(), &calls, &mut done.into_iter(), only.is_some())
     }
 
     async fn run_one<S: MessageChannels>(
@@ -216,7 +220,7 @@ impl ToolNode {
             None => return Err(no_such_call(&asked.id)),
         };
         let call = call.with_ctx(ctx.clone()).with_state(state.clone());
-        let inside = NextTool::first(&self.chain, &self.toolbox).run(&call);
+        let inside = pin!(NextTool::first(&self.chain, &self.toolbox).run(&call));
         match execution::run(asked, inside).await {
             Ok(mut output) => {
                 let (return_direct, command) = (output.return_direct, output.command.take());
@@ -232,27 +236,26 @@ impl ToolNode {
         &self,
         messages: &[Message],
         calls: &[&ToolUse],
-        done: Vec<CallOutcome>,
+        done: &mut dyn Iterator<Item = CallOutcome>,
         is_dispatched: bool,
     ) -> Result<Command<S>> {
         let (mut direct, mut commands) = (Vec::new(), Vec::new());
-        let mut results = Vec::with_capacity(done.len());
-        for (call, (result, output)) in calls.iter().zip(done) {
-            results.push(result);
-            if let Some(output) = output {
-                direct.extend(output.return_direct.then(|| call.id.clone()));
-                commands.extend(output.command);
+        let message = {
+            let mut results = calls.iter().zip(done).map(|(call, (result, output))| {
+                if let Some(output) = output {
+                    direct.extend(output.return_direct.then(|| call.id.clone()));
+                    commands.extend(output.command);
+                }
+                result
+            });
+            if is_dispatched {
+                results.next().map(|only| conversation::result_message(messages, only))
+            } else {
+                let results: Vec<_> = results.collect();
+                (!results.is_empty()).then(|| Message::tool_results(results))
             }
-        }
-        let all_direct = !calls.is_empty() && direct.len() == calls.len();
-        let message = match results.pop() {
-            Some(only) if is_dispatched => Some(conversation::result_message(messages, only)),
-            Some(last) => {
-                results.push(last);
-                Some(Message::tool_results(results))
-            }
-            None => None,
         };
+        let all_direct = !calls.is_empty() && direct.len() == calls.len();
         let mut command = Command::update(S::add_results(Vec::from_iter(message), direct));
         for added in commands.into_iter().map(AnyCommand::into_command::<S>) {
             command = command.and(added?).map_err(|error| {
@@ -266,13 +269,20 @@ impl ToolNode {
     }
 }
 
-/// Results are found by the id, so calls that share one cannot be told apart.
-fn first_of_each_id<'a>(calls: &[&'a ToolUse]) -> Vec<&'a ToolUse> {
-    if calls.len() < 2 {
-        return calls.to_vec();
+/// The first call of each id, and the ids of several calls: results are found by the id, so calls that share
+/// one cannot be told apart.
+fn first_of_each_id(mut calls: Vec<&ToolUse>) -> (Vec<&ToolUse>, BTreeSet<&str>) {
+    let (mut ids, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    if calls.len() > 1 {
+        calls.retain(|call| {
+            let is_first = ids.insert(call.id.as_str());
+            if !is_first {
+                twice.insert(call.id.as_str());
+            }
+            is_first
+        });
     }
-    let mut ids = BTreeSet::new();
-    calls.iter().copied().filter(|call| ids.insert(call.id.as_str())).collect()
+    (calls, twice)
 }
 
 fn same_id(id: &str) -> ToolError {

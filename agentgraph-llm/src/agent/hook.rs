@@ -58,7 +58,7 @@ impl HookNode {
     pub(super) async fn run<S: AgentChannels>(&self, ctx: Ctx, state: Snapshot<S>) -> Result<Command<S>> {
         let mut turn = Turn::new(self.middleware.name().to_owned(), turn_start(ctx, &state));
         // Models that a hook asks are not the agent's voice.
-        let jump = listening::silently(self.call(&mut turn)).await?;
+        let jump = listening::silently(Box::pin(self.call(&mut turn))).await?;
         Ok(self.go(turn, jump, &state))
     }
 

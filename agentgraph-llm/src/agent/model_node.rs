@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::message::{Message, MessageIds, ToolResult};
 use crate::middleware::{Bill, ModelRequest, NextModel, OpenBill};
 use crate::model::end::{empty_answer, is_empty};
-use crate::model::{ChatResponse, ToolMode, listening};
+use crate::model::{ChatRequest, ChatResponse, ChatStream, ToolMode, listening};
 use crate::tool_loop::LoopEnd;
 use crate::tool_loop::after::After;
 
@@ -46,7 +46,7 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     }
     ctx.spend("rounds", 1);
     let misfits = state.run_record().misfits;
-    let answer = Answer::of(plan, response, left == 1, misfits)?;
+    let answer = Answer::of(plan, &response, left == 1, misfits)?;
     Ok(answer.into_command(plan, bill.read(), conversation::results_to_move(state.messages())))
 }
 
@@ -57,16 +57,34 @@ async fn ask<S: AgentChannels>(
     index: &Arc<Index>,
     bill: &OpenBill,
 ) -> Result<ChatResponse> {
-    let request = plan.request(ctx.clone(), &**state, index);
+    let request = plan.request(&**state, index);
     // Only what the outermost wrap returns is heard.
-    let mut stream = listening::silently(NextModel::first(&plan.chain, bill.clone()).run(request)).await?;
+    let begun = if plan.chain.is_empty() {
+        listening::silently((*plan.model).stream(request)).await
+    } else {
+        let request = ModelRequest::new(plan.model.clone(), request).with_ctx(ctx.clone());
+        let next = NextModel::first(&plan.chain, bill.clone());
+        listening::silently(Box::pin(next.run(request))).await
+    };
+    let ended = match begun {
+        Ok(stream) => read(stream, index).await,
+        Err(error) => Err(error),
+    };
+    // Without a chain, no other model is asked, and nothing else reads the stream.
+    if plan.chain.is_empty() {
+        bill.add(&plan.model, ended.as_ref());
+    }
+    let mut response = ended?;
+    conversation::make_calls_distinct(&mut response, |id| index.has_call(id));
+    Ok(response)
+}
+
+async fn read(mut stream: ChatStream, index: &Arc<Index>) -> Result<ChatResponse> {
     if listening::is_heard() {
         let index = Arc::clone(index);
         stream = conversation::with_distinct_calls(stream, move |id| index.has_call(id));
     }
-    let mut response = stream.into_response().await?;
-    conversation::make_calls_distinct(&mut response, |id| index.has_call(id));
-    Ok(response)
+    stream.into_response().await
 }
 
 impl Plan {
@@ -78,7 +96,7 @@ impl Plan {
         thread.map_or(run, |thread| thread.min(run))
     }
 
-    fn request<S: AgentChannels>(&self, ctx: Ctx, state: &S, index: &Index) -> ModelRequest {
+    fn request<S: AgentChannels>(&self, state: &S, index: &Index) -> ChatRequest {
         let mut request = self.settings.clone();
         let messages = index.complete();
         if request.messages.is_empty() {
@@ -86,20 +104,19 @@ impl Plan {
         } else {
             request.messages.extend(messages);
         }
-        request.tools.extend(self.toolbox.specs());
         if state.run_record().rounds > 0 && request.tool_choice.is_forced() {
             request.tool_choice.mode = ToolMode::Auto;
         }
         if let Some(form) = &self.form {
             form.add_to(&mut request);
         }
-        ModelRequest::new(self.model.clone(), request).with_ctx(ctx)
+        request
     }
 }
 
 /// An answer of the model, and what follows from it.
-struct Answer {
-    response: ChatResponse,
+struct Answer<'a> {
+    response: &'a ChatResponse,
     /// The results of calls that are not run.
     results: Vec<ToolResult>,
     feedback: Option<Message>,
@@ -109,8 +126,8 @@ struct Answer {
     is_misfit: bool,
 }
 
-impl Answer {
-    fn of(plan: &Plan, response: ChatResponse, is_last: bool, misfits: u32) -> Result<Self> {
+impl<'a> Answer<'a> {
+    fn of(plan: &Plan, response: &'a ChatResponse, is_last: bool, misfits: u32) -> Result<Self> {
         let mut answer = Answer {
             response,
             results: Vec::new(),
@@ -120,7 +137,7 @@ impl Answer {
             goes_on: false,
             is_misfit: false,
         };
-        match After::of(&answer.response) {
+        match After::of(response) {
             After::End { end: LoopEnd::Refused, refusal } => {
                 answer.refuse_calls(refusal);
                 answer.end = Some(LoopEnd::Refused);
@@ -150,7 +167,7 @@ impl Answer {
             let refused: Vec<_> = others.iter().map(|call| ToolResult::error(&call.id, refusal)).collect();
             self.add_results(refused);
         }
-        match form.judge(&self.response) {
+        match form.judge(self.response) {
             Judgement::Fits(value, results) => {
                 self.output = Some(value);
                 self.add_results(results);
@@ -194,28 +211,25 @@ impl Answer {
     /// `moved` are earlier results, which are stored again in the order of their calls.
     fn into_command<S: AgentChannels>(self, plan: &Plan, bill: Bill, moved: Vec<Message>) -> Command<S> {
         let ChatResponse { message, stop, usage, .. } = self.response;
+        let (stop, usage) = (stop.clone(), *usage);
         let removed = moved.iter().map(|message| message.id.clone()).collect();
         let mut put = moved;
         let at = put.len();
         put.push(message.clone());
         put.extend(self.results.into_iter().map(|result| conversation::result_of(&message.id, result)));
         put.extend(self.feedback);
-        let facts = Box::new(AnswerFacts { usage, stop, goes_on: self.goes_on, is_misfit: self.is_misfit });
+        let facts = AnswerFacts { usage, stop, goes_on: self.goes_on, is_misfit: self.is_misfit };
         let is_ended = self.end.is_some();
-        let thread = RecordChange { answer: Some(facts.clone()), ..RecordChange::default() };
-        let run = RecordChange {
-            answer: Some(facts),
-            end: self.end,
-            output: self.output,
-            ..RecordChange::default()
-        };
+        let answer = Some(facts.clone());
+        let thread = RecordChange { answer, bill: bill.clone(), ..RecordChange::default() };
+        let (end, output) = (self.end, self.output);
+        let run = RecordChange { answer: Some(facts), end, output, bill, ..RecordChange::default() };
         let next = match &plan.ways.after_model {
             Some(hook) => Next::Hook(hook.clone()),
             None => plan.next(&put[at..], is_ended, self.goes_on),
         };
-        let mut change =
-            AgentChange { put, removed, thread: Some(thread), run: Some(run), ..AgentChange::default() };
-        change.bill(bill);
+        let (thread, run) = (Some(thread), Some(run));
+        let change = AgentChange { put, removed, thread, run, ..AgentChange::default() };
         plan.go(change, next)
     }
 }

@@ -1,5 +1,6 @@
 //! The graph of an agent: its nodes, and the ways between them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ const HAND_OFF: &str = "hand_off";
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) model: Arc<dyn ChatModel>,
+    /// Has the tools of each request, too.
     pub(super) settings: ChatRequest,
     pub(super) toolbox: Arc<Toolbox<'static>>,
     pub(super) chain: Chain,
@@ -55,11 +57,11 @@ impl<S: AgentChannels> Default for Team<S> {
 /// The nodes to which the parts of an agent lead.
 pub(super) struct Ways {
     /// The first hook before the model, or the model.
-    pub(super) round: String,
+    pub(super) round: Cow<'static, str>,
     /// The first hook after the model, if there is one.
     pub(super) after_model: Option<String>,
     /// The first hook after the agent, or END.
-    pub(super) end: String,
+    pub(super) end: Cow<'static, str>,
 }
 
 /// Where an agent goes after an answer and its hooks.
@@ -102,7 +104,7 @@ impl Plan {
     /// A task for each open call: at a worker, or at the tools.
     fn dispatches(&self, messages: &[Message]) -> Vec<Dispatch> {
         if self.workers.is_empty() {
-            return ToolNode::dispatch(TOOLS, messages);
+            return ToolNode::dispatch_to(&Cow::Borrowed(TOOLS), messages);
         }
         let dispatch = |(answer, call): (&Message, _)| {
             let worker = self.worker_task(answer, call);
@@ -157,13 +159,14 @@ pub(super) fn compile<T, S: AgentChannels>(agent: Agent<T, S>, team: Team<S>) ->
     if let Some(tool) = other_tools.chain(artificial).find(|tool| toolbox.contains(tool)) {
         return Err(same_name(tool));
     }
+    settings.tools.extend(toolbox.specs().cloned());
     let toolbox = Arc::new(toolbox);
     let chain: Chain = middleware.into();
     let hooks = Hooks::of(&chain);
     let ways = Ways {
-        round: first(&hooks.before_model).unwrap_or(MODEL).to_owned(),
+        round: name_or(first(&hooks.before_model), MODEL),
         after_model: first(&hooks.after_model).map(str::to_owned),
-        end: first(&hooks.after_agent).unwrap_or(END).to_owned(),
+        end: name_or(first(&hooks.after_agent), END),
     };
     let plan = Arc::new(Plan { name, model, settings, toolbox, chain, form, limits, ways, workers });
     let graph = build::<S>(&plan, hooks, team)?;
@@ -193,6 +196,10 @@ fn first(hooks: &[Hook]) -> Option<&str> {
     hooks.first().map(|hook| hook.node.as_str())
 }
 
+fn name_or(hook: Option<&str>, otherwise: &'static str) -> Cow<'static, str> {
+    hook.map_or(Cow::Borrowed(otherwise), |name| Cow::Owned(name.to_owned()))
+}
+
 /// Nodes and slots are found by the names of middleware.
 fn check_names(middleware: &[Arc<dyn Middleware>]) -> Result<()> {
     let mut names = BTreeSet::new();
@@ -209,10 +216,9 @@ fn check_names(middleware: &[Arc<dyn Middleware>]) -> Result<()> {
 fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks, team: Team<S>) -> Result<CompiledGraph<S>> {
     let ways = &plan.ways;
     let workers = plan.workers.iter().map(String::as_str);
-    let decided: Vec<&str> =
-        [ways.round.as_str(), TOOLS, ways.end.as_str()].into_iter().chain(workers).collect();
+    let decided: Vec<&str> = [&*ways.round, TOOLS, &*ways.end].into_iter().chain(workers).collect();
     let mut graph = StateGraph::<S>::with_schema(S::Schema::default());
-    let mut start = ways.round.clone();
+    let mut start = ways.round.to_string();
     if let Some(first) = first(&hooks.before_agent) {
         start = first.to_owned();
     }
@@ -222,9 +228,9 @@ fn build<S: AgentChannels>(plan: &Arc<Plan>, hooks: Hooks, team: Team<S>) -> Res
         .node(MODEL, model_node::<S>(plan).targets(ways.after_model.as_deref().into_iter().chain(decided)));
     graph = add_chain(graph, plan, hooks.after_model, None);
     // A command of a tool ends the agent or asks the model again; it knows no other node of an agent.
-    let tools = ToolNode::of(Arc::clone(&plan.toolbox), Arc::clone(&plan.chain)).direct_to(&ways.end);
+    let tools = ToolNode::of(Arc::clone(&plan.toolbox), Arc::clone(&plan.chain)).direct_to(&*ways.end);
     let tools = IntoNode::<S, _>::targets(tools, [&*ways.round, &*ways.end, END]);
-    let mut after_tools = ways.round.clone();
+    let mut after_tools = ways.round.to_string();
     if let Some(hand_off) = &team.hand_off {
         graph = graph.node(HAND_OFF, hand_off.node::<S>(&ways.round, &ways.end));
         after_tools = HAND_OFF.to_owned();

@@ -285,12 +285,12 @@ impl AgentRecord {
 #[serde(default)]
 #[non_exhaustive]
 pub struct RecordChange {
-    /// In boxes, since a change is moved a dozen times on its way into the state.
-    pub(crate) answer: Option<Box<AnswerFacts>>,
+    pub(crate) answer: Option<AnswerFacts>,
     pub(crate) end: Option<LoopEnd>,
     pub(crate) output: Option<RawJson>,
     pub(crate) direct: Vec<String>,
     /// The tokens of a worker, beside those of the agent's own answers.
+    /// In a box, since it is rare and a change is moved a dozen times on its way into the state.
     pub(crate) used_by_worker: Option<Box<Usage>>,
     /// The agent that has the conversation from now on.
     pub(crate) active: Option<String>,

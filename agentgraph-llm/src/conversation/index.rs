@@ -51,12 +51,12 @@ impl Index {
 
     /// Whether a message has this id.
     pub(crate) fn has_message(&self, id: &str) -> bool {
-        self.has(&self.ids, id, |message| message.id == id)
+        self.has(&self.ids, id, |message| is_same(&message.id, id))
     }
 
     /// Whether a message has a call with this id.
     pub(crate) fn has_call(&self, id: &str) -> bool {
-        self.has(&self.calls, id, |message| message.tool_uses().any(|call| call.id == id))
+        self.has(&self.calls, id, |message| message.tool_uses().any(|call| is_same(&call.id, id)))
     }
 
     /// The conversation as a provider accepts it: [`complete`](super::complete).
@@ -96,6 +96,13 @@ fn add(places: &mut HashTable<Place>, id: &str, at: usize, has_it: impl Fn(usize
     let hash = hash(id);
     let is_known = |place: &Place| place.hash == hash && has_it(place.at);
     places.entry(hash, is_known, |place| place.hash).or_insert(Place { hash, at });
+}
+
+/// Ids of one source are often alike up to a number at their ends: a look there saves most comparisons.
+fn is_same(one: &str, other: &str) -> bool {
+    one.len() == other.len()
+        && one.as_bytes().last_chunk::<4>() == other.as_bytes().last_chunk()
+        && one == other
 }
 
 /// A hash (FNV-1a) of the end of an id, where ids of one source differ. Ids that collide cost a look each.

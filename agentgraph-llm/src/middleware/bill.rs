@@ -10,7 +10,9 @@ use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::model::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount, Usage};
+use crate::model::{
+    ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, TokenCount, Usage,
+};
 
 /// The tokens of answers, by the name of the model that wrote them.
 ///
@@ -90,14 +92,18 @@ impl OpenBill {
     pub(crate) fn watch(&self, model: Arc<dyn ChatModel>, begun: Result<ChatStream>) -> Result<ChatStream> {
         let stream = begun.inspect_err(|error| self.add(&model, Err(error)))?;
         let bill = self.clone();
-        Ok(ChatStream::new(stream.inspect(move |event| bill.add(&model, event.as_ref()))))
+        Ok(ChatStream::new(stream.inspect(move |event| match event {
+            Ok(ChatEvent::Finished(response)) => bill.add(&model, Ok(response)),
+            Ok(_) => {}
+            Err(error) => bill.add(&model, Err(error)),
+        })))
     }
 
-    fn add(&self, model: &Arc<dyn ChatModel>, event: Result<&ChatEvent, &Error>) {
-        let (origin, usage) = match event {
+    /// Adds what an answer has cost.
+    pub(crate) fn add(&self, model: &Arc<dyn ChatModel>, ended: Result<&ChatResponse, &Error>) {
+        let (origin, usage) = match ended {
             // A model that asks others says by its answers' origin which one it was.
-            Ok(ChatEvent::Finished(response)) => (response.message.origin.as_ref(), response.usage),
-            Ok(_) => return,
+            Ok(response) => (response.message.origin.as_ref(), response.usage),
             Err(error) => (None, error.usage()),
         };
         if usage.total() > 0 {

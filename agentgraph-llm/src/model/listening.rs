@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use agentgraph::Ctx;
@@ -43,9 +44,9 @@ pub(crate) fn is_heard() -> bool {
 }
 
 /// Keeps the streams silent that `work` reads, because its result is what counts.
-pub(crate) fn silently<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
-    // In a box: an `async fn` has room for its argument and for what it waits for, which is twice this one.
-    let mut work = Box::pin(work);
+///
+/// In a box: an `async fn` has room for its argument and for what it waits for, which is twice this one.
+pub(crate) fn silently<F: Future + ?Sized>(mut work: Pin<Box<F>>) -> impl Future<Output = F::Output> {
     poll_fn(move |cx| {
         let _silence = Silence::begin();
         work.as_mut().poll(cx)

@@ -8,7 +8,7 @@ use agentgraph::{Ctx, Snapshot, State};
 
 use super::ToolError;
 use crate::json::RawJson;
-use crate::message::{Message, ToolUse};
+use crate::message::{Block, Message, ToolUse};
 
 /// One call of a tool: its id, its arguments, and the node in which it runs. Cheap to clone.
 ///
@@ -25,39 +25,54 @@ use crate::message::{Message, ToolUse};
 /// ```
 #[derive(Clone)]
 pub struct ToolCall {
-    id: Arc<str>,
-    message_id: Arc<str>,
-    name: Arc<str>,
+    source: Source,
+    message_id: Option<Arc<str>>,
     input: RawJson,
     ctx: Option<Ctx>,
     /// A `Snapshot<S>`.
     state: Option<Arc<dyn Any + Send + Sync>>,
 }
 
+/// Where the id and the name of a call are.
+#[derive(Clone)]
+enum Source {
+    Detached {
+        id: Arc<str>,
+        name: Arc<str>,
+    },
+    /// The block at this position of an answer, which shares its texts.
+    Answer(Message, usize),
+}
+
+impl Source {
+    fn asked(&self) -> Option<&ToolUse> {
+        match self {
+            Source::Detached { .. } => None,
+            Source::Answer(answer, at) => answer.content.get(*at).and_then(Block::as_tool_use),
+        }
+    }
+}
+
 impl ToolCall {
     /// A call outside of a graph, with `{}` as its arguments. For tests and scripts.
     pub fn detached(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        let input = RawJson::empty_object();
-        let message_id = Arc::default();
-        ToolCall { id: id.into(), message_id, name: name.into(), input, ctx: None, state: None }
+        let source = Source::Detached { id: id.into(), name: name.into() };
+        ToolCall { source, message_id: None, input: RawJson::empty_object(), ctx: None, state: None }
     }
 
     /// The call of an answer of a model, with its arguments if they are JSON.
     pub(crate) fn of(call: &ToolUse, answer: &Message) -> Self {
-        ToolCall {
-            id: call.id.as_str().into(),
-            message_id: answer.id.as_str().into(),
-            name: call.name.as_str().into(),
-            input: call.input.json().cloned().unwrap_or_else(RawJson::empty_object),
-            ctx: None,
-            state: None,
-        }
+        let is_asked = |block: &Block| block.as_tool_use().is_some_and(|known| known.id == call.id);
+        let at = answer.content.iter().position(is_asked).unwrap_or_default();
+        let input = call.input.json().cloned().unwrap_or_else(RawJson::empty_object);
+        let source = Source::Answer(answer.clone(), at);
+        ToolCall { source, message_id: None, input, ctx: None, state: None }
     }
 
     /// The same call in the message with this id.
     #[must_use]
     pub fn with_message_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.message_id = id.into();
+        self.message_id = Some(id.into());
         self
     }
 
@@ -85,18 +100,28 @@ impl ToolCall {
     /// The id of the call, which the result refers to. The provider chooses it, and some begin anew with each
     /// answer: only together with the [`message_id`](Self::message_id) it names one call of a thread.
     pub fn id(&self) -> &str {
-        &self.id
+        match &self.source {
+            Source::Detached { id, .. } => id,
+            answer @ Source::Answer(..) => answer.asked().map_or("", |call| &call.id),
+        }
     }
 
     /// The [`id`](crate::MessageFields::id) of the model's message that has the call; empty for a detached
     /// call.
     pub fn message_id(&self) -> &str {
-        &self.message_id
+        match (&self.message_id, &self.source) {
+            (Some(id), _) => id,
+            (None, Source::Answer(answer, _)) => &answer.id,
+            (None, Source::Detached { .. }) => "",
+        }
     }
 
     /// The name of the tool, as the model wrote it.
     pub fn name(&self) -> &str {
-        &self.name
+        match &self.source {
+            Source::Detached { name, .. } => name,
+            answer @ Source::Answer(..) => answer.asked().map_or("", |call| &call.name),
+        }
     }
 
     /// The arguments.
@@ -110,7 +135,7 @@ impl ToolCall {
     /// [`ToolError::Fatal`] with a [`NoContext`] if the call does not run in a node, or if the loop in the
     /// node was not given its context.
     pub fn ctx(&self) -> Result<&Ctx, ToolError> {
-        self.ctx.as_ref().ok_or_else(|| NoContext { tool: self.name.to_string() }.into())
+        self.ctx.as_ref().ok_or_else(|| NoContext { tool: self.name().to_owned() }.into())
     }
 
     /// The state of the graph at the start of the superstep, if it is an `S`. A tool that cannot work without
@@ -128,7 +153,7 @@ impl ToolCall {
 impl fmt::Debug for ToolCall {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = out.debug_struct("ToolCall");
-        parts.field("id", &self.id).field("name", &self.name).field("input", &self.input);
+        parts.field("id", &self.id()).field("name", &self.name()).field("input", &self.input);
         parts.field("in_node", &self.ctx.is_some()).finish_non_exhaustive()
     }
 }

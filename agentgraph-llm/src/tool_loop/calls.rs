@@ -1,5 +1,7 @@
 //! The calls of one assistant message: all at once, up to a limit, each with a result.
 
+use std::pin::pin;
+
 use agentgraph::Ctx;
 use futures_util::{StreamExt, stream};
 
@@ -52,7 +54,7 @@ impl Calls<'_> {
         if let Some(ctx) = self.ctx {
             call = call.with_ctx(ctx.clone());
         }
-        let done = execution::run(asked, self.toolbox.call(&call)).await;
+        let done = execution::run(asked, pin!(self.toolbox.call(&call))).await;
         execution::outcome(asked, done.and_then(without_command))
     }
 }
