@@ -1,6 +1,7 @@
 //! A thread goes on in the newest deployment from one invocation to the next. If its graph does not fit, it
 //! is refused with the remedy, and goes on where it fits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agentgraph::prelude::*;
@@ -97,6 +98,59 @@ async fn a_graph_that_does_not_fit_is_refused_and_the_thread_goes_on_where_it_fi
     let _mended = deploy(server, "refused", graph("mended", &permits, "step")).await;
     let seen = remote.proceed().thread("t").await.unwrap().into_finished().unwrap().seen;
     assert_eq!(seen, [["old"; 6], ["mended"; 6]].concat());
+}
+
+/// The rows of the object of callers are cleared one after the other when they have moved. Between two clears a reader
+/// finds some of them, with the mark that comes first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_between_two_clears_of_moved_rows_reads_the_thread_where_it_is() {
+    let server = server::shared().await;
+    let permits = Arc::new(Semaphore::new(2));
+    let _worker = deploy(server, "cleared", graph("only", &permits, "step")).await;
+    let remote = remote(server, "cleared");
+    let call = invoke(&remote);
+    has_made(&remote, 2).await;
+    let mut state = state_of(server, "cleared").await;
+    permits.add_permits(100);
+    assert_eq!(call.await.unwrap().unwrap().into_finished().unwrap().seen.len(), 12);
+
+    let journal = "select entry_type, entry_json from sys_journal journal join sys_invocation invocation on \
+         invocation.id = journal.id where target_service_name = 'cleared' and target_handler_name = 'call' \
+         order by index";
+    let entries = server.query(journal).await;
+    let first = |kind: &str, key: &str| {
+        let is_it = |entry: &serde_json::Value| {
+            entry["entry_type"] == kind && entry["entry_json"].to_string().contains(key)
+        };
+        entries.iter().position(is_it).unwrap_or_else(|| panic!("no {kind} of {key}: {entries:?}"))
+    };
+    assert!(first("Command: SetState", "moved") < first("Command: ClearState", "r0"));
+
+    // As it is between the clears: the mark is there, and so are rows.
+    assert!(state.keys().any(|key| key.starts_with('r')), "{state:?}");
+    state.insert("moved".to_owned(), Vec::new());
+    let change = serde_json::json!({ "object_key": "t", "new_state": &state });
+    let url = format!("{}/services/cleared/state", server.admin);
+    server::http().post(url).json(&change).send().await.unwrap().error_for_status().unwrap();
+    let begun = std::time::Instant::now();
+    while state_of(server, "cleared").await != state {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(remote.state("t").await.unwrap().unwrap().values.seen.len(), 12);
+    let again = remote.invoke(Count::update()).thread("t").await.unwrap().into_finished().unwrap();
+    assert_eq!(again.seen.len(), 13);
+}
+
+/// What the object of the callers of thread `t` has.
+async fn state_of(server: &Server, service: &str) -> BTreeMap<String, Vec<u8>> {
+    let rows = server.query(&format!("select key, value from state where service_name = '{service}'")).await;
+    let value = |row: &serde_json::Value| {
+        let (key, hex) = (row["key"].as_str().unwrap(), row["value"].as_str().unwrap());
+        let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        (key.to_owned(), (0..hex.len()).step_by(2).map(byte).collect())
+    };
+    rows.iter().map(value).collect()
 }
 
 /// Requests under way when a worker stops end or go to the next one; no task is cut off.

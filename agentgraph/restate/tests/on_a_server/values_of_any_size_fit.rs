@@ -103,6 +103,28 @@ async fn without_a_checkpointer_the_largest_state_of_a_thread_is_answered() {
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.text.len(), SIZE);
 }
 
+/// A call that goes on in the object of the steps gives it all rows in one message, beside the result and the row
+/// that its journal has already.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_checkpointer_the_largest_state_moves_when_its_call_goes_on() {
+    // The rows of the steps that follow need some room, too.
+    const SIZE: usize = 16 * MIB - 2_000;
+    let write = async || Book::update().text("x".repeat(SIZE));
+    let read = async |book: Snapshot<Book>| Book::update().read(book.text.len() as u64);
+    let graph = StateGraph::new().node("write", write).node("read", read).edge(START, "write");
+    let graph = graph.edge("write", "read").compile().unwrap();
+    let server = server::shared().await;
+    let worker = RestateWorker::new().graph("mover", graph).steps_per_invocation(1).register(&server.admin);
+    let _worker = worker.start("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let graph = RestateClient::connect(&server.ingress).unwrap().graph::<Book>("mover");
+    let book = graph.invoke(Book::update()).thread("t").finish().await.unwrap();
+    assert_eq!((book.text.len(), book.read), (SIZE, SIZE as u64));
+    let state = graph.state("t").await.unwrap().unwrap().values;
+    assert_eq!((state.text.len(), state.read), (SIZE, SIZE as u64));
+    let moved = "select key from state where service_name = 'mover.steps' and starts_with(key, 'r')";
+    assert!(!server.query(moved).await.is_empty());
+}
+
 /// An error beside a large state is answered, without the state, which the thread has.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_checkpointer_a_large_error_leaves_the_state_in_the_thread() {
