@@ -264,7 +264,7 @@ impl<S: StoredState> RemoteGraph<S> {
 
     /// Drains the call that has the thread: tasks under way end and are committed, then the call ends as
     /// [stopped](agentgraph::StopReason::Drained), and `proceed()` continues it. A run of short single tasks
-    /// notices it within about a tenth of a second. Returns false if no call has the thread.
+    /// notices it within about a second. Returns false if no call has the thread.
     ///
     /// # Errors
     /// If the server or its workers are not reached.

@@ -136,7 +136,9 @@ impl Wire {
         label: Label<'_>,
         value: &(impl Serialize + Sync),
     ) -> Result<Bytes, Error> {
-        let mut payload = vec![0];
+        // Most messages have their names and a small value: growing to that byte by byte would copy often.
+        let mut payload = Vec::with_capacity(4 * 1024);
+        payload.push(0);
         rmp_serde::encode::write_named(&mut payload, value)
             .map_err(|error| Error::new(Code::Encode, format!("a message cannot be encoded: {error}")))?;
         self.place(key, label, payload).await

@@ -9,7 +9,7 @@ mod events;
 mod far;
 mod reply;
 
-pub(crate) use call::{EncodedState, TaskDetails};
+pub(crate) use call::{EncodedState, HeldState, TaskDetails, TaskState};
 pub use call::{TaskCall, TaskLimit};
 pub(crate) use events::FarSink;
 pub use events::{TaskEvent, TaskEventKind, TaskEvents};
@@ -42,6 +42,12 @@ pub trait Host: Send + Sync + 'static {
     /// A host that is asked for a task again, by its [id](TaskCall::task) and [attempt](TaskCall::attempt),
     /// may give the reply that it has given before.
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError>;
+
+    /// Whether calls hold their states, which are encoded when they are sent: for drivers of runs.
+    #[doc(hidden)]
+    fn takes_held_states(&self) -> bool {
+        false
+    }
 }
 
 /// A shared host is a host too.

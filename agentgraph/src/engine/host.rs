@@ -7,7 +7,7 @@ mod exit;
 mod runner;
 
 pub(crate) use exit::{ParentUpdate, foreign_update, parent_encoder, passed_on};
-pub(crate) use runner::{HostRunner, Question, QuestionOrRefusal, SentNode};
+pub(crate) use runner::{HostRunner, Question, QuestionOrRefusal, SentNode, StateHere};
 
 use std::sync::Arc;
 use std::task::Context;

@@ -307,7 +307,9 @@ impl StoredStep {
     }
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        to_bytes(self)
+        let mut bytes = begin_write();
+        bytes.reserve(self.update.as_ref().map_or(0, |update| update.0.len() + 128));
+        encoded_after(bytes, self)
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
@@ -355,7 +357,10 @@ impl StoredTarget {
 
 /// Encodes an internal type as MessagePack, with a checksum.
 pub(crate) fn to_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
-    let mut bytes = begin_write();
+    encoded_after(begin_write(), value)
+}
+
+fn encoded_after<T: Serialize + ?Sized>(mut bytes: Vec<u8>, value: &T) -> Result<Vec<u8>, Error> {
     match delta::encode(&mut bytes, value) {
         Ok(()) => {
             complete_write(&mut bytes);

@@ -106,7 +106,7 @@ impl RunGraph {
     }
 
     /// The graph without the edits of the run.
-    pub(crate) fn compiled(&self) -> &GraphCore {
+    pub(crate) fn compiled(&self) -> &Arc<GraphCore> {
         &self.core
     }
 

@@ -23,7 +23,7 @@ use crate::context::{
 };
 use crate::engine::driver::{Driver, FarNode};
 use crate::engine::executor::{no_parent, node_error};
-use crate::engine::host::{Question, QuestionOrRefusal, parent_encoder};
+use crate::engine::host::{Question, QuestionOrRefusal, StateHere, parent_encoder};
 use crate::engine::spans::Spans;
 use crate::engine::stored::{StoredStep, to_bytes};
 use crate::erased::layer::NodeCall;
@@ -207,9 +207,13 @@ fn far_node(
         );
         return Err(Error::new(Code::Host, problem));
     }
+    let held = call.held::<StateHere>().and_then(|held| held.state_of(desk));
     Ok(FarNode {
         node,
-        state: Arc::new(decode_state(codec, &core.schema, call.state_needed()?)?),
+        state: match held {
+            Some(state) => Arc::clone(state),
+            None => Arc::new(decode_state(codec, &core.schema, call.state_needed()?)?),
+        },
         call: Arc::clone(&entry.call),
         policies: entry.policies.clone(),
         desk: Arc::clone(desk) as Arc<dyn Desk>,

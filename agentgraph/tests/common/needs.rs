@@ -11,7 +11,11 @@ pub fn bytes_of(needs: &[Need]) -> Vec<u8> {
     for need in needs {
         all.extend(need.id.to_u64().to_be_bytes());
         match &need.kind {
-            NeedKind::Task(call) => all.extend(bytes(call)),
+            NeedKind::Task(call) => {
+                let mut call = call.clone();
+                call.encode_state().unwrap();
+                all.extend(bytes(&call));
+            }
             NeedKind::Store(StoreChange { set, clear, commit, .. }) => {
                 all.extend(bytes(&(set, clear, commit)))
             }

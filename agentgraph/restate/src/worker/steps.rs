@@ -10,6 +10,7 @@
 //! request, and replies carry the time on.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use agentgraph::checkpoint::{Checkpointer, StoreCode, StoreError, TaskId};
@@ -36,9 +37,10 @@ use crate::wire::{MOST_INLINE, Part, SealKey, blob};
 /// The engine's limit of supersteps for a call without one.
 pub(super) const DEFAULT_LIMIT: u64 = 1_000;
 
-/// A run of single tasks in this process waits for nothing else. After this time it looks for a cancellation
-/// and for a drain before each of them.
-const BEFORE_LOOKS: Duration = Duration::from_millis(100);
+/// A run of single tasks in this process waits for nothing else, so it looks for a drain between two of them,
+/// after this time at first and then again. Most calls are over by then: the first look takes a timer and its
+/// way to the server and back. A cancellation needs no look, since it ends the next step.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Drives a call of a thread until it ends, or until the invocation has made its share of supersteps.
 pub(super) async fn drive(
@@ -93,7 +95,8 @@ pub(super) async fn make_share(
             Some(_) => rows.rows.clone(),
             None => std::mem::take(&mut rows.rows),
         };
-        let ground = Ground::new(thread, about.random_seed, at.time()).rows(ground).journaled();
+        let ground =
+            Ground::new(thread, about.random_seed, at.time()).rows(ground).journaled().tasks_run_here();
         let run = match hosted.graph.drive(call.clone(), ground) {
             Ok(run) => run,
             Err(error) => break Driven::Refused(SentProblem::from(&error)),
@@ -101,7 +104,7 @@ pub(super) async fn make_share(
         let mut steps = Steps {
             place,
             caller: Caller { key, invocation: &about.invocation_id, info },
-            begun: run.now(),
+            next_look: run.now().checked_add(BETWEEN_LOOKS),
             run,
             posts: hosted.posts(info, thread),
             waits,
@@ -190,8 +193,8 @@ struct Steps<'a> {
     /// Why the call stops at its next boundary.
     drain: Option<Drain>,
     cancelled: bool,
-    /// The run's time at the beginning.
-    begun: SystemTime,
+    /// The run's time from which a drain is looked for.
+    next_look: Option<SystemTime>,
 }
 
 /// The call, as the client made it.
@@ -293,7 +296,7 @@ impl Steps<'_> {
         match self.waits.next().await {
             Ok(Some((need, Over::Timer))) => self.run.give(need, Reply::Fired)?,
             Ok(Some((need, Over::Task(end)))) => {
-                let reply = self.reply(need, end).await?;
+                let reply = self.reply(need, end, None).await?;
                 self.run.give(need, reply)?;
             }
             Ok(None) => self.drain(Drain::Asked),
@@ -303,10 +306,13 @@ impl Steps<'_> {
         Ok(())
     }
 
+    /// The reply in the end of a task. `made`: the same, if this attempt has run the task, so that its end
+    /// need not be read.
     async fn reply(
         &mut self,
         need: NeedId,
         end: Result<Bytes, TerminalError>,
+        made: Option<TaskEnd>,
     ) -> Result<Reply, HandlerError> {
         let task = self.tasks.under_way.remove(&need);
         self.rows.room.journal(end.as_ref().map_or(0, Bytes::len));
@@ -315,7 +321,11 @@ impl Steps<'_> {
             Err(error) => return Ok(Reply::HostFailed(error.message().to_owned())),
         };
         let label = self.place.hosted.label(Part::TaskEnd, self.place.thread);
-        Ok(match self.place.hosted.wire.receive(label, payload).await.map_err(of_wire)?.0 {
+        let end = match made {
+            Some(made) => made,
+            None => self.place.hosted.wire.receive(label, payload).await.map_err(of_wire)?.0,
+        };
+        Ok(match end {
             TaskEnd::Reply(reply) => {
                 self.tasks.forgettable.extend(task.filter(|_| reply.is_done() && reply.durable_steps() > 0));
                 Reply::Task(reply)
@@ -351,10 +361,11 @@ impl Steps<'_> {
         let Caller { key, invocation, info } = self.caller;
         let RowsPlace { hosted, ctx, thread } = self.place;
         let place = TaskPlace { hosted, ctx, invocation, key, thread };
-        match run_step(place, &mut self.runs, info.clone(), call, MOST_INLINE).await {
+        let made = Mutex::default();
+        match run_step(place, &mut self.runs, info.clone(), call, MOST_INLINE, &made).await {
             Err(error) if is_cancel(&error) => self.cancel(),
             end => {
-                let reply = self.reply(need, end).await?;
+                let reply = self.reply(need, end, made.into_inner().unwrap_or_default()).await?;
                 self.run.give(need, reply)?;
             }
         }
@@ -364,9 +375,11 @@ impl Steps<'_> {
     /// Whether the invocation was cancelled. A drain that was asked for is passed on, too; the task that is
     /// due is the last one then.
     async fn is_cancelled(&mut self) -> Result<bool, HandlerError> {
-        if self.run.now().duration_since(self.begun).unwrap_or_default() < BEFORE_LOOKS {
+        let now = self.run.now();
+        if self.next_look.is_none_or(|look| now < look) {
             return Ok(false);
         }
+        self.next_look = now.checked_add(BETWEEN_LOOKS);
         match self.waits.look().await {
             Ok(Look::Drain) => self.drain(Drain::Asked),
             Ok(Look::Nothing) => {}
@@ -424,6 +437,7 @@ impl Steps<'_> {
         copies: usize,
         states: &mut BTreeMap<[u8; 32], Vec<u8>>,
     ) -> Result<Option<Vec<u8>>, Error> {
+        call.encode_state()?;
         let Some(size) = call.state().map(|state| state.len()) else { return Ok(None) };
         if !self.place.hosted.wire.is_large(size) {
             return Ok(None);

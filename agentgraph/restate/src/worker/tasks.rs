@@ -1,6 +1,7 @@
 //! Single tasks: the service `graph.tasks`, and the task that an invocation of the steps runs itself.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use agentgraph::host::TaskCall;
@@ -44,7 +45,7 @@ pub(super) async fn run(
     }
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     let place = TaskPlace { hosted, ctx, invocation, key: &key, thread: &thread };
-    Ok(run_step(place, &mut runs, info, call, room).await?)
+    Ok(run_step(place, &mut runs, info, call, room, &Mutex::default()).await?)
 }
 
 /// Where a task is a step.
@@ -59,13 +60,14 @@ pub(super) struct TaskPlace<'a> {
 
 /// Runs a task as a step of the journal. A step whose beginning is in the journal, and whose worker was lost,
 /// ends as an empty one, and another step follows. So the journal itself counts the workers that a node has
-/// cost, and says the same on every replay.
+/// cost, and says the same on every replay. `made` is the end, if this attempt has made it.
 pub(super) async fn run_step(
     place: TaskPlace<'_>,
     runs: &mut Runs,
     about: CallInfo,
     call: TaskCall,
     room: usize,
+    made: &Mutex<Option<TaskEnd>>,
 ) -> Result<Bytes, TerminalError> {
     let TaskPlace { hosted, ctx, invocation, .. } = place;
     let name = call.node.clone();
@@ -85,9 +87,10 @@ pub(super) async fn run_step(
                 // A node that ends its process at once would do so before its beginning is stored.
                 tokio::time::sleep(STORED).await;
             }
-            let end = run_while_stored(place, &about, &call, room, deaths).await?;
+            let (end, payload) = run_while_stored(place, about, call, room, deaths).await?;
             hosted.begun.end(invocation, run.number);
-            Ok(end)
+            *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+            Ok(payload)
         };
         let end = ctx.run(step).name(name.clone()).await?;
         if !end.is_empty() {
@@ -101,11 +104,14 @@ pub(super) async fn run_step(
 /// tell that from a death of this one.
 async fn run_while_stored(
     place: TaskPlace<'_>,
-    about: &CallInfo,
-    call: &TaskCall,
+    about: CallInfo,
+    call: TaskCall,
     room: usize,
     deaths: u32,
-) -> Result<Bytes, HandlerError> {
+) -> Result<(TaskEnd, Bytes), HandlerError> {
+    if place.hosted.saver.is_none() {
+        return run_here(place, about, call, room, deaths).await;
+    }
     let [mut wait, longest] = AGAIN;
     loop {
         let end = run_here(place, about.clone(), call.clone(), room, deaths).await;
@@ -125,7 +131,7 @@ const STORED: Duration = Duration::from_millis(20);
 /// The wait before a task is tried again whose store failed, at first and at most.
 const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)];
 
-/// Runs a task in this process. Returns the payload of its end, for which there is so much room.
+/// Runs a task in this process. Returns its end and the payload of that, for which there is so much room.
 ///
 /// The HTTP server gives each invocation a task of the runtime, so a node that computes for long stops no
 /// other one. Its beginning is sent when it first waits; a node that never does begins and ends in one frame.
@@ -135,7 +141,7 @@ async fn run_here(
     call: TaskCall,
     room: usize,
     deaths: u32,
-) -> Result<Bytes, HandlerError> {
+) -> Result<(TaskEnd, Bytes), HandlerError> {
     let end = match hosted.far_side(about, thread) {
         Ok((mut far, posts)) => {
             if call.limit.is_some() {
@@ -161,11 +167,12 @@ async fn run_here(
     };
     let label = hosted.label(Part::TaskEnd, thread);
     match hosted.wire.within(room).send(key, label, &end).await {
-        Ok(payload) => Ok(payload),
+        Ok(payload) => Ok((end, payload)),
         // The node's result fits nowhere, and another attempt would not change that.
         Err(error) if error.code() == Code::Encode => {
             let failed = TaskEnd::Failed(error.message().to_owned());
-            Ok(hosted.wire.send(key, label, &failed).await?)
+            let payload = hosted.wire.send(key, label, &failed).await?;
+            Ok((failed, payload))
         }
         Err(error) => Err(error.into()),
     }

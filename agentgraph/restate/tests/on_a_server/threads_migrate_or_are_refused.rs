@@ -100,8 +100,8 @@ async fn a_graph_that_does_not_fit_is_refused_and_the_thread_goes_on_where_it_fi
     assert_eq!(seen, [["old"; 6], ["mended"; 6]].concat());
 }
 
-/// The rows of the object of callers are cleared one after the other when they have moved. Between two clears a reader
-/// finds some of them, with the mark that comes first.
+/// The rows of the object of callers are cleared one after the other when they have moved. Between two clears
+/// a reader finds some of them, with the mark that comes first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_between_two_clears_of_moved_rows_reads_the_thread_where_it_is() {
     let server = server::shared().await;

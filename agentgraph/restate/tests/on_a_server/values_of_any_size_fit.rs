@@ -103,8 +103,8 @@ async fn without_a_checkpointer_the_largest_state_of_a_thread_is_answered() {
     assert_eq!(graph.state("t").await.unwrap().unwrap().values.text.len(), SIZE);
 }
 
-/// A call that goes on in the object of the steps gives it all rows in one message, beside the result and the row
-/// that its journal has already.
+/// A call that goes on in the object of the steps gives it all rows in one message, beside the result and the
+/// row that its journal has already.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_checkpointer_the_largest_state_moves_when_its_call_goes_on() {
     // The rows of the steps that follow need some room, too.

@@ -1,5 +1,6 @@
 //! [`TaskCall`]: one attempt of a task, as names and bytes.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -62,6 +63,30 @@ pub struct TaskCall {
     /// [`FarSide::has_place`](super::FarSide::has_place).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<TaskLimit>,
+    #[serde(skip)]
+    held: Held,
+}
+
+/// A state that a call holds as it is, in the process of its run.
+pub(crate) trait HeldState: Any + Send + Sync {
+    /// Its bytes, which all calls that hold it share.
+    fn encoded(&self) -> Result<EncodedState, Error>;
+}
+
+/// The held state of a call. Calls that differ in it alone are equal.
+#[derive(Clone, Default)]
+struct Held(Option<Arc<dyn HeldState>>);
+
+impl PartialEq for Held {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// What a task reads, on its way into a call.
+pub(crate) enum TaskState {
+    Encoded(EncodedState),
+    Held(Arc<dyn HeldState>),
 }
 
 /// The limit of a node: its name, and how many attempts may run at once under that name.
@@ -134,7 +159,7 @@ impl EncodedState {
     }
 }
 
-fn encoded(node: &str, details: &TaskDetails) -> Result<Blob, Error> {
+fn details_bytes(node: &str, details: &TaskDetails) -> Result<Blob, Error> {
     let mut bytes = Vec::new();
     delta::encode(&mut bytes, details).map_err(|error| {
         Error::new(Code::Encode, format!("the call of task `{node}` cannot be encoded: {error}"))
@@ -152,9 +177,13 @@ impl TaskCall {
         shared: &RunShared,
         request: TaskRequest,
         node: &str,
-        state: EncodedState,
+        state: TaskState,
         details: &TaskDetails,
     ) -> Result<Self, Error> {
+        let (encoded, held) = match state {
+            TaskState::Encoded(state) => (Some(state), None),
+            TaskState::Held(state) => (None, Some(state)),
+        };
         Ok(TaskCall {
             run: shared.run,
             thread: shared.thread.as_deref().map(str::to_owned),
@@ -168,9 +197,10 @@ impl TaskCall {
             attempt: 1,
             remote: false,
             limit: None,
-            state_hash: state.hash,
-            state: Some(Blob(state.bytes)),
-            details: encoded(node, details)?,
+            state_hash: encoded.as_ref().map(|state| state.hash).unwrap_or_default(),
+            state: encoded.map(|state| Blob(state.bytes)),
+            details: details_bytes(node, details)?,
+            held: Held(held),
         })
     }
 
@@ -185,9 +215,27 @@ impl TaskCall {
         let before = self.details()?;
         if before.sessions != *sessions || before.spent != spent {
             let details = TaskDetails { sessions: sessions.clone(), spent, ..before };
-            self.details = encoded(&self.node, &details)?;
+            self.details = details_bytes(&self.node, &details)?;
         }
         Ok(self)
+    }
+
+    /// Encodes the state that the call [holds](crate::host::Ground::tasks_run_here), so that the call can be
+    /// sent to another process. Without a held state nothing changes.
+    ///
+    /// # Errors
+    /// [`Code::Encode`] if the state cannot be encoded.
+    pub fn encode_state(&mut self) -> Result<(), Error> {
+        let Some(held) = &self.held.0 else { return Ok(()) };
+        let EncodedState { bytes, hash } = held.encoded()?;
+        (self.state, self.state_hash, self.held) = (Some(Blob(bytes)), hash, Held::default());
+        Ok(())
+    }
+
+    /// The state that the call holds, if it is of this type.
+    pub(crate) fn held<T: HeldState>(&self) -> Option<&T> {
+        let held: &dyn Any = &**self.held.0.as_ref()?;
+        held.downcast_ref()
     }
 
     /// The SHA-256 hash of the state. Calls with equal hashes read equal states.

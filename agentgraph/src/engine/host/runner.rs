@@ -1,29 +1,33 @@
 //! [`HostRunner`]: sends the attempts of tasks to a host.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use serde_json::Value;
 
 use super::exit::{arrived, leaving};
-use crate::context::host::{EncodedState, Host, Reply, TaskCall, TaskDetails, TaskLimit, TaskReply};
+use crate::context::host::{
+    EncodedState, HeldState, Host, Reply, TaskCall, TaskDetails, TaskLimit, TaskReply, TaskState,
+};
 use crate::context::{Interrupted, RunShared, TaskRequest, Units, VisibleEdits};
 use crate::engine::stored::{StoredStep, from_bytes};
 use crate::erased::{NodeFuture, NodeResult};
 use crate::error::{BoxError, Code, Error, OwnError};
 use crate::extract::Task;
 use crate::failure::{Failure, FarError};
-use crate::graph::Discipline;
 use crate::graph::run_graph::RunGraph;
+use crate::graph::{Discipline, GraphCore};
 use crate::policy::Limit;
 use crate::record::blob::Blob;
 use crate::record::bytes::Bytes;
 use crate::record::codec::Codec;
 use crate::session::{SessionChange, StoredSessions};
+use crate::state::Channel;
 use crate::step::InputValue;
 use crate::typed::{AnySchema, AnyState};
 use crate::words::{AnswerState, AskedQuestion, Spot};
 use agentgraph_checkpoint::TaskId;
+use agentgraph_checkpoint::canonical::Canonical;
 
 /// Connects a [`Host`] to the loop of one run.
 pub(crate) struct HostRunner {
@@ -31,6 +35,18 @@ pub(crate) struct HostRunner {
     codec: Codec,
     /// The newest state that was encoded, for the other tasks that read it.
     encoded: Mutex<Option<Encoded>>,
+    /// The newest state that calls hold, if there are such calls.
+    held: Mutex<Weak<StateHere>>,
+}
+
+/// A state that the calls of its tasks hold as it is. It goes before the merge, as each snapshot of a task
+/// does.
+pub(crate) struct StateHere {
+    state: Arc<AnyState>,
+    /// The graph whose state it is.
+    core: Arc<GraphCore>,
+    codec: Codec,
+    encoded: OnceLock<EncodedState>,
 }
 
 /// A state and its bytes. The weak reference proves that the state is still the same object, and unchanged:
@@ -63,7 +79,7 @@ impl HostRunner {
     }
 
     pub(crate) fn new(host: Arc<dyn Host>, codec: Codec) -> Self {
-        HostRunner { host, codec, encoded: Mutex::default() }
+        HostRunner { host, codec, encoded: Mutex::default(), held: Mutex::default() }
     }
 
     /// The host, for the runs inside its tasks.
@@ -99,7 +115,7 @@ impl HostRunner {
             // Equal calls have equal bytes.
             kept.sort_unstable();
             let details = TaskDetails { edits: core.log().to_vec(), kept, ..TaskDetails::default() };
-            Ok((self.encoded(core, task.state)?, details))
+            Ok((self.task_state(core, task.state)?, details))
         })
     }
 
@@ -109,7 +125,7 @@ impl HostRunner {
         schema: &AnySchema,
         task: &Task<'_, AnyState>,
         node: SentNode<'_>,
-        parts: impl FnOnce() -> Result<(EncodedState, TaskDetails), Error>,
+        parts: impl FnOnce() -> Result<(TaskState, TaskDetails), Error>,
     ) -> NodeFuture<AnyState> {
         let sent = SentTask {
             host: Arc::clone(&self.host),
@@ -132,6 +148,26 @@ impl HostRunner {
             let (call, sessions) = call.map_err(OwnError)?;
             sent.attempts(call, sessions).await
         })
+    }
+
+    /// What a task reads: the state itself if the host takes it, and if another process would see the same.
+    /// One with channels that are never stored would not.
+    fn task_state(&self, core: &RunGraph, state: &Arc<AnyState>) -> Result<TaskState, Error> {
+        if !self.host.takes_held_states() || !core.schema.channels().iter().all(Channel::is_stored) {
+            return Ok(TaskState::Encoded(self.encoded(core, state)?));
+        }
+        let mut newest = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = newest.upgrade().filter(|held| Arc::ptr_eq(&held.state, state)) {
+            return Ok(TaskState::Held(held));
+        }
+        let held = Arc::new(StateHere {
+            state: Arc::clone(state),
+            core: Arc::clone(core.compiled()),
+            codec: self.codec,
+            encoded: OnceLock::new(),
+        });
+        *newest = Arc::downgrade(&held);
+        Ok(TaskState::Held(held))
     }
 
     /// The state as bytes: encoded once for all tasks that read it.
@@ -160,7 +196,7 @@ pub(crate) struct SentNode<'a> {
 fn task_call(
     task: &Task<'_, AnyState>,
     node: SentNode<'_>,
-    state: EncodedState,
+    state: TaskState,
     details: TaskDetails,
 ) -> Result<TaskCall, Error> {
     let Task { shared, request, .. } = *task;
@@ -178,6 +214,25 @@ fn task_call(
     let mut call = TaskCall::new(shared, request, node.name, state, &details)?;
     (call.remote, call.limit) = (node.remote, node.limit.map(TaskLimit::from));
     Ok(call)
+}
+
+impl StateHere {
+    /// The state, if it is one of this graph.
+    pub(crate) fn state_of(&self, core: &Arc<GraphCore>) -> Option<&Arc<AnyState>> {
+        Arc::ptr_eq(&self.core, core).then_some(&self.state)
+    }
+}
+
+impl HeldState for StateHere {
+    fn encoded(&self) -> Result<EncodedState, Error> {
+        if let Some(encoded) = self.encoded.get() {
+            return Ok(encoded.clone());
+        }
+        // As the run itself would have encoded it.
+        let _canonical = Canonical::begin();
+        let encoded = EncodedState::new(self.codec.whole(&self.core.schema, &self.state)?.bytes());
+        Ok(self.encoded.get_or_init(|| encoded).clone())
+    }
 }
 
 impl Encoded {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::context::TaskRequest;
-use crate::context::host::{EncodedState, TaskCall, TaskDetails};
+use crate::context::host::{EncodedState, TaskCall, TaskDetails, TaskState};
 use crate::dependency::deps::HeldOutput;
 use crate::dependency::edits::{PassDesk, Transaction};
 use crate::dependency::outputs::{Outputs, OutputsUpdate};
@@ -63,8 +63,9 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             in_superstep: false,
         };
         let call = || {
-            let sent = host
-                .send_node(&self.run.position.graph.schema, &task, node, || Ok((state?, self.progress())));
+            let sent = host.send_node(&self.run.position.graph.schema, &task, node, || {
+                Ok((TaskState::Encoded(state?), self.progress()))
+            });
             Box::pin(async move { sent.await.map(own_output::<O, S>) }) as NodeFuture<AnyState>
         };
         match &self.run.listeners.spans {

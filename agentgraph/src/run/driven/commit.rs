@@ -30,8 +30,8 @@ pub(super) struct Record {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RecordRow {
     kind: u8,
-    bytes: Blob,
-    segment: Option<Blob>,
+    pub(super) bytes: Blob,
+    pub(super) segment: Option<Blob>,
     pub(super) clears_writes: bool,
     parent: Option<CheckpointId>,
 }
@@ -40,8 +40,8 @@ impl Record {
     pub(super) fn of_put(put: &Put<'_>) -> Self {
         let row = RecordRow {
             kind: put.kind.to_number(),
-            bytes: Blob::from(put.record.to_vec()),
-            segment: put.segment.map(|segment| Blob::from(segment.to_vec())),
+            bytes: Blob(put.record.into()),
+            segment: put.segment.map(|segment| Blob(segment.into())),
             clears_writes: put.clears_writes,
             parent: put.parent,
         };

@@ -13,13 +13,21 @@ pub struct Ground {
     pub(super) now: SystemTime,
     pub(super) rows: Vec<(String, Vec<u8>)>,
     pub(super) journaled: bool,
+    pub(super) runs_here: bool,
 }
 
 impl Ground {
     /// A thread without rows. Run ids come from `seed` too, so no two calls of a thread may have the same
     /// one.
     pub fn new(thread: impl AsRef<str>, seed: u64, now: SystemTime) -> Self {
-        Ground { thread: thread.as_ref().to_owned(), seed, now, rows: Vec::new(), journaled: false }
+        Ground {
+            thread: thread.as_ref().to_owned(),
+            seed,
+            now,
+            rows: Vec::new(),
+            journaled: false,
+            runs_here: false,
+        }
     }
 
     /// Adds rows of the thread: all that earlier runs have [set](super::StoreChange::set) and not cleared.
@@ -36,14 +44,57 @@ impl Ground {
         self.journaled = true;
         self
     }
+
+    /// Says that the driver runs tasks in this process, by [`run_task`](super::HostedGraph::run_task) of the
+    /// same graph. Their calls then hold the state that they read as it is, unless it has channels that are
+    /// never stored. A call that goes elsewhere needs
+    /// [`encode_state`](crate::host::TaskCall::encode_state) first.
+    ///
+    /// ```
+    /// use agentgraph::host::{FarSide, Ground, HostedGraph, NeedKind, RunCall};
+    /// use agentgraph::prelude::*;
+    /// use std::time::SystemTime;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Page { text: String }
+    /// # async fn read() -> PageUpdate { Page::update().text("read") }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let graph = StateGraph::new().node("read", read).edge(START, "read").compile()?;
+    /// let ground = Ground::new("t-1", 7, SystemTime::now()).journaled().tasks_run_here();
+    /// let mut run = graph.drive(RunCall::invoke::<Page>(&(), &Page::update())?, ground)?;
+    /// while run.end().is_none() {
+    ///     for need in run.needs()? {
+    ///         let reply = match need.kind {
+    ///             NeedKind::Task(call) => {
+    ///                 assert!(call.state().is_none());
+    ///                 let mut sent = call.clone();
+    ///                 sent.encode_state()?;
+    ///                 assert!(sent.state().is_some());
+    ///                 agentgraph::host::Reply::Task(HostedGraph::run_task(&graph, *call, FarSide::new()).await?)
+    ///             }
+    ///             NeedKind::Store(_) => agentgraph::host::Reply::Stored(Ok(())),
+    ///             _ => continue,
+    ///         };
+    ///         run.give(need.id, reply)?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tasks_run_here(mut self) -> Self {
+        self.runs_here = true;
+        self
+    }
 }
 
 /// Omits the rows, which may contain secrets.
 impl fmt::Debug for Ground {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ground { thread, seed, now, rows, journaled } = self;
+        let Ground { thread, seed, now, rows, journaled, runs_here } = self;
         let mut parts = out.debug_struct("Ground");
         parts.field("thread", thread).field("seed", seed).field("now", now).field("rows", &rows.len());
-        parts.field("journaled", journaled).finish()
+        parts.field("journaled", journaled).field("runs_here", runs_here).finish()
     }
 }

@@ -348,11 +348,14 @@ fn start<S: StoredState>(
     ground: Ground,
     limit: Option<u64>,
 ) -> Result<DrivenRun, Error> {
-    let Ground { thread, seed, now, rows, journaled } = ground;
+    let Ground { thread, seed, now, rows, journaled, runs_here } = ground;
     let desk = Arc::new(Desk::new(seed, now));
     let image = Image::new(&thread, rows)?;
     let store = Arc::new(DrivenStore::new(Arc::clone(&desk), image, journaled));
-    let graph = graph.clone().services(DrivenServices(Arc::clone(&desk))).host(DrivenHost(Arc::clone(&desk)));
+    let graph = graph
+        .clone()
+        .services(DrivenServices(Arc::clone(&desk)))
+        .host(DrivenHost { desk: Arc::clone(&desk), runs_here });
     let graph = kept_by(graph, Arc::clone(&store) as Arc<dyn Checkpointer>);
     let controls = Controls::default();
     let core = Arc::clone(&graph.any.core);

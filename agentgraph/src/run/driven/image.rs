@@ -12,6 +12,7 @@ use self::key::{RowKey, What};
 use super::commit::{Commit, Record};
 use super::need::StoreChange;
 use crate::error::{Code, Error};
+use crate::record::blob::Blob;
 use crate::record::header::StoredActivation;
 use agentgraph_checkpoint::fold::Folded;
 use agentgraph_checkpoint::frame::open;
@@ -31,7 +32,8 @@ const MAY_BE_REFERRED_TO: usize = 4 * 1024;
 /// The rows of one thread.
 pub(super) struct Image {
     thread: Arc<str>,
-    rows: BTreeMap<RowKey, Vec<u8>>,
+    /// Commits share their bytes.
+    rows: BTreeMap<RowKey, Blob>,
     changed: Changed,
     /// The rows that were handed out, or come from the ground.
     known: BTreeSet<RowKey>,
@@ -51,14 +53,14 @@ impl Image {
         rows: impl IntoIterator<Item = (String, Vec<u8>)>,
     ) -> Result<Self, Error> {
         let rows = rows.into_iter().map(|(key, bytes)| match RowKey::from_text(&key) {
-            Some(key) => Ok((key, bytes)),
+            Some(key) => Ok((key, Blob::from(bytes))),
             None => {
                 let problem =
                     format!("a row of the thread has a key that this release does not know: `{key}`");
                 Err(Error::new(Code::UnknownFormat, problem).on_thread(Some(thread)))
             }
         });
-        let rows: BTreeMap<RowKey, Vec<u8>> = rows.collect::<Result<_, Error>>()?;
+        let rows: BTreeMap<RowKey, Blob> = rows.collect::<Result<_, Error>>()?;
         let known = rows.keys().cloned().collect();
         Ok(Image { thread: Arc::from(thread), rows, changed: Changed::default(), known })
     }
@@ -71,16 +73,16 @@ impl Image {
         }
         self.known.retain(|key| !clear.contains(key));
         self.known.extend(set.iter().cloned());
-        let set = set.iter().filter_map(|key| Some((key.to_text(), self.rows.get(key)?.clone())));
+        let set = set.iter().filter_map(|key| Some((key.to_text(), self.rows.get(key)?.0.to_vec())));
         let thread = self.thread.to_string();
         let commit = (!records.is_empty()).then_some(Commit { thread, records });
         Some(StoreChange { set: set.collect(), clear: clear.iter().map(RowKey::to_text).collect(), commit })
     }
 
-    fn set(&mut self, key: RowKey, bytes: &[u8]) {
+    fn set(&mut self, key: RowKey, bytes: Blob) {
         self.changed.clear.remove(&key);
         self.changed.set.insert(key.clone());
-        self.rows.insert(key, bytes.to_vec());
+        self.rows.insert(key, bytes);
     }
 
     fn clear(&mut self, key: &RowKey) {
@@ -94,17 +96,20 @@ impl Image {
     fn put(&mut self, put: &Put<'_>) -> Result<(), StoreError> {
         let namespace = put.place.namespace;
         let is_late = self.last_of(namespace, put.id.branch).is_some_and(|last| last.step >= put.id.step);
-        if is_late || put.parent.is_some_and(|parent| self.find(namespace, parent).is_none()) {
+        if is_late || put.parent.is_some_and(|parent| self.row_of(namespace, parent).is_none()) {
             return Err(stale(put.place, put.id));
         }
-        self.set(RowKey::row(namespace, put.id, put.kind), put.record);
-        if let Some(segment) = put.segment {
-            self.set(RowKey::row(namespace, put.id, RowKind::Segment), segment);
+        let record = Record::of_put(put);
+        if let Some(row) = &record.row {
+            self.set(RowKey::row(namespace, put.id, put.kind), row.bytes.clone());
+            if let Some(segment) = &row.segment {
+                self.set(RowKey::row(namespace, put.id, RowKind::Segment), segment.clone());
+            }
         }
         if let (true, Some(before)) = (put.clears_writes, put.id.step.checked_sub(1)) {
             self.clear_writes(namespace, CheckpointId::new(put.id.branch, before));
         }
-        self.changed.records.push(Record::of_put(put));
+        self.changed.records.push(record);
         self.write(&put.own_writes());
         self.clear_obsolete(put);
         self.clear_ended_calls(put);
@@ -120,7 +125,7 @@ impl Image {
 
     fn write(&mut self, put: &PutWrites<'_>) {
         for write in put.writes {
-            self.set(RowKey::write(put.place.namespace, put.at, write), &write.bytes);
+            self.set(RowKey::write(put.place.namespace, put.at, write), Blob(write.bytes[..].into()));
         }
     }
 
@@ -138,7 +143,13 @@ impl Image {
     fn clear_obsolete(&mut self, put: &Put<'_>) {
         let namespace = put.place.namespace;
         if put.kind == RowKind::Full && !is_memory(namespace) {
-            let referred = referred_to(put.record, put.id);
+            // The content of a full is read only if a row may hold what it refers to.
+            let holds =
+                |(key, bytes): (&RowKey, &Blob)| key.id != put.id && bytes.0.len() >= MAY_BE_REFERRED_TO;
+            let referred = match self.of_namespace(namespace).any(holds) {
+                true => referred_to(put.record, put.id),
+                false => BTreeSet::new(),
+            };
             let obsolete = self.of_namespace(namespace).filter(|(key, _)| {
                 key.id != put.id && !referred.contains(&key.id) && !matches!(key.what, What::Write(..))
             });
@@ -149,7 +160,7 @@ impl Image {
         if put.segment.is_some() {
             // The segment contains them. A later full may refer to a large value in one of them.
             let folded = self.of_namespace(namespace).filter(|(key, bytes)| {
-                key.what == What::Row(RowKind::Delta) && key.id < put.id && bytes.len() < MAY_BE_REFERRED_TO
+                key.what == What::Row(RowKind::Delta) && key.id < put.id && bytes.0.len() < MAY_BE_REFERRED_TO
             });
             for key in folded.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
                 self.clear(&key);
@@ -183,7 +194,7 @@ impl Image {
     fn of_namespace<'a>(
         &'a self,
         namespace: &'a str,
-    ) -> impl DoubleEndedIterator<Item = (&'a RowKey, &'a Vec<u8>)> {
+    ) -> impl DoubleEndedIterator<Item = (&'a RowKey, &'a Blob)> {
         let first = RowKey::first_of(namespace);
         let last = RowKey::last_of(namespace);
         self.rows.range(first..=last)
@@ -193,7 +204,7 @@ impl Image {
         &'a self,
         namespace: &'a str,
         branch: u32,
-    ) -> impl DoubleEndedIterator<Item = (&'a RowKey, &'a Vec<u8>)> {
+    ) -> impl DoubleEndedIterator<Item = (&'a RowKey, &'a Blob)> {
         let first = RowKey::row(namespace, CheckpointId::new(branch, 0), RowKind::Full);
         let last = RowKey { id: CheckpointId::new(branch, u64::MAX), ..RowKey::last_of(namespace) };
         self.rows.range(first..=last)
@@ -207,7 +218,7 @@ impl Image {
         let first = RowKey::row(namespace, at, RowKind::Full);
         let last = RowKey { id: at, ..RowKey::last_of(namespace) };
         self.rows.range(first..=last).filter_map(|(key, bytes)| match key.what {
-            What::Write(task, slot) => Some((key, PendingWrite { task, slot, bytes: bytes.clone() })),
+            What::Write(task, slot) => Some((key, PendingWrite { task, slot, bytes: bytes.0.to_vec() })),
             What::Row(_) => None,
         })
     }
@@ -223,11 +234,14 @@ impl Image {
     }
 
     fn find(&self, namespace: &str, id: CheckpointId) -> Option<Row> {
+        let (kind, record) = self.row_of(namespace, id)?;
+        Some(Row { id, kind, record: record.0.to_vec() })
+    }
+
+    /// The full or the delta of a checkpoint.
+    fn row_of(&self, namespace: &str, id: CheckpointId) -> Option<(RowKind, &Blob)> {
         let kinds = [RowKind::Full, RowKind::Delta];
-        kinds.into_iter().find_map(|kind| {
-            let record = self.rows.get(&RowKey::row(namespace, id, kind))?.clone();
-            Some(Row { id, kind, record })
-        })
+        kinds.into_iter().find_map(|kind| Some((kind, self.rows.get(&RowKey::row(namespace, id, kind))?)))
     }
 
     fn tail(&self, namespace: &str, at: Option<CheckpointId>) -> Option<Tail> {
@@ -243,7 +257,7 @@ impl Image {
         let (mut deltas, mut segments, mut full) = (Vec::new(), Vec::new(), None);
         for (key, record) in self.of_branch(namespace, branch).rev().filter(|(key, _)| key.id <= at) {
             let What::Row(kind) = key.what else { continue };
-            let row = || Row { id: key.id, kind, record: record.clone() };
+            let row = || Row { id: key.id, kind, record: record.0.to_vec() };
             match kind {
                 RowKind::Full => {
                     full = Some(row());
@@ -266,7 +280,7 @@ impl Image {
         let steps = self.of_branch(place.namespace, branch).rev().filter(|(key, _)| key.is_step());
         let before = steps.filter(|(key, _)| query.before.is_none_or(|before| key.id.step < before));
         let rows = before.filter_map(|(key, record)| match key.what {
-            What::Row(kind) => Some(Row { id: key.id, kind, record: record.clone() }),
+            What::Row(kind) => Some(Row { id: key.id, kind, record: record.0.to_vec() }),
             What::Write(..) => None,
         });
         rows.take(query.limit.unwrap_or(usize::MAX)).collect()

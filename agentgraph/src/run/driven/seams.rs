@@ -12,17 +12,24 @@ use crate::error::BoxError;
 use agentgraph_checkpoint::RunId;
 use agentgraph_checkpoint::services::Services;
 
-/// Asks for each task.
-pub(super) struct DrivenHost(pub(super) Arc<Desk>);
+/// Asks for each task. Calls hold their states if the driver says that it runs tasks here.
+pub(super) struct DrivenHost {
+    pub(super) desk: Arc<Desk>,
+    pub(super) runs_here: bool,
+}
 
 #[async_trait]
 impl Host for DrivenHost {
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
-        match self.0.ask(NeedKind::Task(Box::new(call))).await {
+        match self.desk.ask(NeedKind::Task(Box::new(call))).await {
             Reply::Task(reply) => Ok(reply),
             Reply::HostFailed(problem) => Err(problem.into()),
             Reply::Stored(_) | Reply::Fired => Err("the reply is not one to a task".into()),
         }
+    }
+
+    fn takes_held_states(&self) -> bool {
+        self.runs_here
     }
 }
 

@@ -43,16 +43,22 @@ impl RowKey {
 
     /// The key as ASCII text, in the same order.
     pub(super) fn to_text(&self) -> String {
-        let mut text = String::new();
+        // Each commit makes some of them, and the formatter would take longer than all else about a row.
+        let mut text = String::with_capacity(self.namespace.len() + 64);
         for byte in self.namespace.bytes() {
             // Writing to a String does not fail.
             let _ = match byte {
-                b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => write!(text, "{}", char::from(byte)),
+                b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => text.write_char(char::from(byte)),
                 _ => write!(text, "_{byte:02x}"),
             };
         }
         let CheckpointId { branch, step, .. } = self.id;
-        let _ = write!(text, ".{branch:08x}.{step:016x}.");
+        for (number, digits) in [(u64::from(branch), 8), (step, 16)] {
+            text.push('.');
+            let digit = |at: u32| char::from_digit((number >> (4 * at) & 0xf) as u32, 16);
+            text.extend((0..digits).rev().filter_map(digit));
+        }
+        text.push('.');
         let _ = match self.what {
             What::Row(kind) => write!(text, "{}", kind.to_number()),
             What::Write(task, slot) => write!(text, "w{task}{slot:08x}"),
