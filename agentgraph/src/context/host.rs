@@ -56,4 +56,8 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     async fn run(&self, call: TaskCall) -> Result<TaskReply, BoxError> {
         (**self).run(call).await
     }
+
+    fn takes_held_states(&self) -> bool {
+        (**self).takes_held_states()
+    }
 }
