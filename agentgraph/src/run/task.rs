@@ -207,12 +207,13 @@ fn far_node(
         );
         return Err(Error::new(Code::Host, problem));
     }
+    // The graph of a temporary node is built anew for each task of it: its calls hold states of another one.
     let held = call.held::<StateHere>().and_then(|held| held.state_of(desk));
     Ok(FarNode {
         node,
         state: match held {
             Some(state) => Arc::clone(state),
-            None => Arc::new(decode_state(codec, &core.schema, call.state_needed()?)?),
+            None => Arc::new(decode_state(codec, &core.schema, &call.state_needed()?)?),
         },
         call: Arc::clone(&entry.call),
         policies: entry.policies.clone(),

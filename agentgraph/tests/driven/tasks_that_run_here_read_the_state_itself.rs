@@ -90,7 +90,9 @@ async fn a_call_for_another_process_has_its_state_encoded() {
     let input = RunCall::invoke::<Book>(&(), &Book::update().text(Text("text".to_owned()))).unwrap();
     let (here, elsewhere) = (book(), book());
     let mut call = first_task(&here, input);
-    let error = HostedGraph::run_task(&elsewhere, call.clone(), FarSide::new()).await.unwrap_err();
+    assert!(HostedGraph::run_task(&elsewhere, call.clone(), FarSide::new()).await.unwrap().is_done());
+    let unencoded: TaskCall = rmp_serde::from_slice(&rmp_serde::to_vec_named(&call).unwrap()).unwrap();
+    let error = HostedGraph::run_task(&elsewhere, unencoded, FarSide::new()).await.unwrap_err();
     assert_eq!(error.code(), Code::Host);
     assert!(error.message().contains("has no state"), "{error}");
     call.encode_state().unwrap();

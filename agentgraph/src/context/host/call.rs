@@ -299,9 +299,12 @@ impl TaskCall {
         Ok(())
     }
 
-    /// The state, or the error of a call without it.
-    pub(crate) fn state_needed(&self) -> Result<&[u8], Error> {
-        self.state().map(|state| &**state).ok_or_else(|| {
+    /// The bytes of the state, or the error of a call without it.
+    pub(crate) fn state_needed(&self) -> Result<Arc<[u8]>, Error> {
+        if let Some(held) = &self.held.0 {
+            return Ok(held.encoded()?.bytes);
+        }
+        self.state().cloned().ok_or_else(|| {
             let problem = format!(
                 "the call of task `{}` has no state: put the state of its hash into it before it runs",
                 self.node

@@ -134,7 +134,7 @@ pub(super) fn far_node<O: Output, S: PassInput>(
     call: &TaskCall,
     details: &TaskDetails,
 ) -> Result<FarNode, Error> {
-    let view: PassView = from_bytes(call.state_needed()?).map_err(damaged)?;
+    let view: PassView = from_bytes(&call.state_needed()?).map_err(damaged)?;
     let mut state = schema.initial();
     let channel = wiring.names.len();
     let mut folded = Folded::default();
