@@ -1,8 +1,9 @@
 //! What a graph of two idle nodes behind HTTP costs, beside a bare handler that sends the same bytes (the
-//! floor), a bare handler that runs the graph, and LangGraph's server with the same graph. All servers are processes; they take turns, and so
-//! each ratio is of one round.
+//! floor), a bare handler that runs the graph, and LangGraph's server with the same graph. All servers are
+//! processes; they take turns, and so each ratio is of one round.
 //!
-//! `server-cost [floor engine memory sqlite postgres langgraph] [--rounds 3] [--seconds 4]`; `run.sh` prepares it.
+//! `server-cost [floor engine memory sqlite postgres langgraph] [--rounds 3] [--seconds 4]`; `run.sh`
+//! prepares it.
 
 mod load;
 mod process;

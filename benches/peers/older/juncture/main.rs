@@ -161,8 +161,8 @@ async fn streamed(graph: Graph) -> u64 {
     events.filter(|event| std::future::ready(is_update(event))).count().await as u64
 }
 
-/// A run stores something only when the caller gives it an emitter of events, and the id of a checkpoint, which
-/// need not exist.
+/// A run stores something only when the caller gives it an emitter of events, and the id of a checkpoint,
+/// which need not exist.
 async fn stored(graph: Graph, steps: u64, thread: String) -> Counter {
     // No node emits an event of this mode, so that nothing has to be read.
     let (send, _receive) = mpsc::channel(1);
