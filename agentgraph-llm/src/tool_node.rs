@@ -1,13 +1,12 @@
 //! [`ToolNode`]: the calls of a model's answer as a node of a graph.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::iter;
 use std::pin::pin;
 use std::sync::Arc;
 
-use agentgraph::node::{IntoNode, Node};
+use agentgraph::node::{IntoNode, Node, TargetName};
 use agentgraph::{Command, Ctx, Dispatch, Input, Snapshot, State};
 use futures_util::{FutureExt, StreamExt, stream};
 
@@ -172,10 +171,10 @@ impl ToolNode {
     /// One dispatch to `node` for each open call of a conversation, for a branch or a command. Empty if the
     /// last answer has no open calls, and then a branch ends.
     pub fn dispatch(node: &str, messages: &[Message]) -> Vec<Dispatch> {
-        ToolNode::dispatch_to(&Cow::Owned(node.to_owned()), messages)
+        ToolNode::dispatch_to(node.to_owned(), messages)
     }
 
-    pub(crate) fn dispatch_to(node: &Cow<'static, str>, messages: &[Message]) -> Vec<Dispatch> {
+    pub(crate) fn dispatch_to(node: impl TargetName + Clone, messages: &[Message]) -> Vec<Dispatch> {
         let (calls, _) = first_of_each_id(conversation::open_calls(messages));
         calls.into_iter().map(|call| Dispatch::new(node.clone(), call.id.clone())).collect()
     }

@@ -104,7 +104,7 @@ impl Plan {
     /// A task for each open call: at a worker, or at the tools.
     fn dispatches(&self, messages: &[Message]) -> Vec<Dispatch> {
         if self.workers.is_empty() {
-            return ToolNode::dispatch_to(&Cow::Borrowed(TOOLS), messages);
+            return ToolNode::dispatch_to(TOOLS, messages);
         }
         let dispatch = |(answer, call): (&Message, _)| {
             let worker = self.worker_task(answer, call);

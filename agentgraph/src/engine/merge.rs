@@ -4,6 +4,7 @@
 //! node's update; then the updates are applied in task order. The frontier follows from both. A single task
 //! is simpler: its update is applied, then its routers run.
 
+use crate::context::{TaskOrigin, TaskRequest};
 use crate::engine::actors::Actors;
 use crate::engine::channel_uses::ChannelUses;
 use crate::engine::frontier::Frontier;
@@ -100,6 +101,20 @@ impl Merge<'_> {
     #[cold]
     pub(crate) fn refused_write(&self, node: u32, error: StateError) -> Error {
         Error::from(error).at_node(self.core.name(node))
+    }
+
+    /// The request of the [only task](Merge::only_task), and its input.
+    #[inline]
+    pub(crate) fn only_request(
+        &self,
+        (node, is_pulled): (u32, bool),
+        step: u64,
+    ) -> (TaskRequest, Option<&InputValue>) {
+        let origin = TaskOrigin::unstored(step);
+        match is_pulled {
+            true => (TaskRequest { step, node, index: 0, attempt: 1, handles: false, origin }, None),
+            false => self.next.request(0, step, origin),
+        }
     }
 
     /// What [`one`](Merge::one) does once the update is applied, in a run without recorder and edits whose

@@ -13,7 +13,7 @@ use super::Seen;
 use super::node::TypedNode;
 use super::state::{AnyUpdate, discard_reduced};
 use crate::attempt::guarded;
-use crate::context::{RunShared, TaskOrigin, TaskRequest};
+use crate::context::{RunShared, TaskOrigin};
 use crate::engine::STEPS_WITHOUT_YIELD;
 use crate::engine::channel_uses::ChannelUses;
 use crate::engine::express::{Begun, Express, ExpressParts, in_task_order, without_budget};
@@ -227,12 +227,7 @@ impl<S: State> Express for TypedNodes<S> {
                 shared.control.begin_step(step);
                 // Until the node is done, a panic is its own; afterwards it is that of a reducer or a route.
                 guard.lower();
-                let origin = TaskOrigin::unstored(step);
-                let (request, input) = if is_pulled {
-                    (TaskRequest { step, node, index: 0, attempt: 1, handles: false, origin }, None)
-                } else {
-                    merge.frontier().request(0, step, origin)
-                };
+                let (request, input) = merge.only_request((node, is_pulled), step);
                 let task = Task { state: &*state, shared, request, input, failure: None };
                 // The call may hold a snapshot: it is dropped before the state is changed, or each step would
                 // clone it.
@@ -261,11 +256,10 @@ impl<S: State> Express for TypedNodes<S> {
                 {
                     return Err(merge.refused_write(node, error));
                 }
+                let seen = Seen::of(&*state);
                 match command {
-                    None if is_pulled => merge.after_only((node, exits), Seen::of(&*state))?,
-                    command => {
-                        merge.after_other((node, exits), command.unwrap_or_default(), Seen::of(&*state))?;
-                    }
+                    None if is_pulled => merge.after_only((node, exits), seen)?,
+                    command => merge.after_other((node, exits), command.unwrap_or_default(), seen)?,
                 }
                 *merged = step;
             }
