@@ -109,7 +109,7 @@ struct ThreadReader {
 /// How many runs are looked up at once.
 const PAGE: usize = 64;
 
-/// The events of all runs of a thread, one run after the other. A reader with an id gets what it missed first.
+/// The events of all runs of a thread, one run after the other. After an id, first those that were missed.
 pub(super) async fn thread_stream(
     app: Arc<App>,
     thread: String,
