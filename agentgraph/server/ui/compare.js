@@ -68,7 +68,7 @@ async function fill(element, screen) {
 
 /** A checkpoint and those that it follows from, the newest first. */
 async function line({ id, aborts }, { checkpoint_id: at, metadata }) {
-  const list = await get(`threads/${id}/history?limit=${LINE}&before=${at}&select=checkpoint_id,next,metadata`, aborts.signal);
+  const list = await get(`threads/${id}/history?limit=${LINE}&before=${at}&select=checkpoint_id,next,metadata&line=true`, aborts.signal);
   return [{ checkpoint_id: at, metadata, next: [] }, ...list];
 }
 

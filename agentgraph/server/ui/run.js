@@ -162,7 +162,7 @@ class Run {
   async read() {
     const { signal } = this.aborts;
     const before = this.query.get("before");
-    const history = `threads/${this.id}/history?limit=${PAGE + 1}&select=${FIELDS}${before ? `&before=${before}` : ""}`;
+    const history = `threads/${this.id}/history?limit=${PAGE + 1}&select=${FIELDS}&line=true${before ? `&before=${before}` : ""}`;
     const at = this.query.get("at");
     const [list, shown, report, order] = await Promise.all([
       get(history, signal),

@@ -92,7 +92,7 @@ const OPERATIONS: &[Operation] = &[
         None,
         Gives(of::<ThreadState>),
     ),
-    ("get", "/threads/{id}/history", "Its states", "limit before select", None, Gives(of::<Vec<Object>>)),
+    ("get", "/threads/{id}/history", "Its states", "limit before select line", None, Gives(of::<Vec<Object>>)),
     ("post", "/threads/{id}/history", "Its states", "", Some(of::<History>), Gives(of::<Vec<Object>>)),
     ("post", "/threads/{id}/commands", "Carries out a command", "", Some(of::<Command>), Gives(of::<Reply>)),
     ("post", "/threads/{id}/stream/events", "The log of a thread", "", Some(of::<Following>), EVENTS),

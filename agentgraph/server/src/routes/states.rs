@@ -117,7 +117,8 @@ async fn update(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
 async fn history_by_query(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
     let limit = fields.number("limit", 10)?;
     let before = fields.get("before").map(WirePlace::parse).transpose()?;
-    listed(&app, &id, before, limit, &Map::new(), &fields.all("select")).await
+    let of_one_line = fields.flag("line");
+    listed(&app, &id, before, limit, &Map::new(), &fields.all("select"), of_one_line).await
 }
 
 async fn history(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
@@ -137,13 +138,14 @@ async fn history(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) 
     let limit = number(&body, "limit", 10)?;
     match text(&body["checkpoint"], "checkpoint_ns")?.filter(|namespace| !namespace.is_empty()) {
         Some(namespace) => listed_inside(&app, &id, &namespace, (before, limit), &metadata, &select).await,
-        None => listed(&app, &id, before, limit, &metadata, &select).await,
+        None => listed(&app, &id, before, limit, &metadata, &select, false).await,
     }
 }
 
 /// How many checkpoints are read at once.
 const PAGE: usize = 64;
 
+/// The states of all branches, or only those that led to the first one.
 async fn listed(
     app: &App,
     id: &str,
@@ -151,6 +153,7 @@ async fn listed(
     limit: usize,
     metadata: &Map<String, Value>,
     select: &[String],
+    of_one_line: bool,
 ) -> Reply {
     let thread = app.thread(id).await?;
     let graph = app.graph_of(&thread).filter(|_| limit > 0);
@@ -181,7 +184,8 @@ async fn listed(
     let undone = undone(&thread);
     let page = limit.min(PAGE);
     // A later branch has a greater number, and only the newest one grows: this is the order of the ids.
-    for branch in (0..=newest.branch).rev() {
+    let oldest = if of_one_line { newest.branch } else { 0 };
+    for branch in (oldest..=newest.branch).rev() {
         let mut from = match before.filter(|before| before.id.branch == branch) {
             Some(before) => HistoryStart::Before(before.id),
             None => HistoryStart::Branch(branch),
@@ -190,7 +194,8 @@ async fn listed(
             // One more: the place before an input shows the values of the checkpoint before it.
             let moments = graph.history(&thread.id, from, page + 1).await?;
             for (at, moment) in moments.iter().take(page).enumerate() {
-                if moment.id.branch != branch || undone.iter().any(|undone| undone.contains(&moment.id)) {
+                let is_undone = || undone.iter().any(|undone| undone.contains(&moment.id));
+                if !of_one_line && (moment.id.branch != branch || is_undone()) {
                     continue;
                 }
                 // The history has no open work; the head has.
@@ -202,7 +207,7 @@ async fn listed(
                 }
             }
             match moments.get(page).and_then(|_| moments.get(page - 1)) {
-                Some(last) if last.id.branch >= branch => from = HistoryStart::Before(last.id),
+                Some(last) if of_one_line || last.id.branch >= branch => from = HistoryStart::Before(last.id),
                 _ => break,
             }
         }
