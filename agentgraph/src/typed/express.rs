@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use super::Seen;
 use super::node::TypedNode;
-use super::state::{AnyUpdate, discard_reduced};
+use super::state::{AnyState, AnyUpdate, discard_reduced};
 use crate::attempt::guarded;
 use crate::context::{RunShared, TaskOrigin};
 use crate::engine::STEPS_WITHOUT_YIELD;
@@ -19,9 +19,10 @@ use crate::engine::channel_uses::ChannelUses;
 use crate::engine::express::{Begun, Express, ExpressParts, in_task_order, without_budget};
 use crate::engine::frontier::Frontier;
 use crate::engine::merge::Merge;
-use crate::erased::{AnyNode, ErasedNode, Started};
+use crate::erased::{AnyNode, ErasedNode, NodeResult, Started};
 use crate::error::Error;
 use crate::extract::Task;
+use crate::graph::topology::Exits;
 use crate::state::State;
 use crate::step::{Command, Step, any_step};
 
@@ -96,6 +97,37 @@ impl<S: State> TypedNodes<S> {
         }
         self.merge_all((merge, spare), state, polled.updates, uses)?;
         Ok(Vec::new())
+    }
+
+    /// Merges what the only task of a superstep has returned, if that is an update or a command that only goes
+    /// to nodes; returns it otherwise.
+    // Apart from the loop, as above.
+    #[inline(never)]
+    fn merge_other(
+        &self,
+        merge: &mut Merge<'_>,
+        state: &mut Arc<S>,
+        (node, exits): (u32, Exits),
+        is_plain: bool,
+        result: NodeResult<S>,
+    ) -> Result<Option<NodeResult<AnyState>>, Error> {
+        let (update, targets) = match result {
+            Ok(Step::Update(update)) if is_plain => (Some(update), Default::default()),
+            Ok(Step::Command(command)) if is_plain && merge.can_follow(node, &command) => {
+                let Command { update, targets, replaces_edges, .. } = *command;
+                (update, (targets, replaces_edges))
+            }
+            other => return Ok(Some(other.map(any_step))),
+        };
+        merge.set_merging(true);
+        let state = Arc::make_mut(state);
+        if let Some(update) = update
+            && let Err(error) = state.apply(&self.schema, update)
+        {
+            return Err(merge.refused_write(node, error));
+        }
+        merge.after_other((node, exits), targets, Seen::of(&*state))?;
+        Ok(None)
     }
 
     /// Calls the tasks of a superstep and polls each once.
@@ -241,25 +273,22 @@ impl<S: State> Express for TypedNodes<S> {
                 guard.lift();
                 let exits = merge.exits(node);
                 let is_plain = !exits.special && !shared.control.in_use();
-                let (update, command) = match result {
-                    Ok(Step::Update(update)) if is_plain => (Some(update), None),
-                    Ok(Step::Command(command)) if is_plain && merge.can_follow(node, &command) => {
-                        let Command { update, targets, replaces_edges, .. } = *command;
-                        (update, Some((targets, replaces_edges)))
+                match result {
+                    Ok(Step::Update(update)) if is_pulled && is_plain => {
+                        merge.set_merging(true);
+                        let state = Arc::make_mut(state);
+                        if let Err(error) = state.apply(&self.schema, update) {
+                            return Err(merge.refused_write(node, error));
+                        }
+                        merge.after_only((node, exits), Seen::of(&*state))?;
                     }
-                    other => return Ok(Some(Begun::Only(node, Started::Ended(other.map(any_step))))),
-                };
-                merge.set_merging(true);
-                let state = Arc::make_mut(state);
-                if let Some(update) = update
-                    && let Err(error) = state.apply(&self.schema, update)
-                {
-                    return Err(merge.refused_write(node, error));
-                }
-                let seen = Seen::of(&*state);
-                match command {
-                    None if is_pulled => merge.after_only((node, exits), seen)?,
-                    command => merge.after_other((node, exits), command.unwrap_or_default(), seen)?,
+                    other => {
+                        if let Some(other) =
+                            self.merge_other(&mut merge, state, (node, exits), is_plain, other)?
+                        {
+                            return Ok(Some(Begun::Only(node, Started::Ended(other))));
+                        }
+                    }
                 }
                 *merged = step;
             }
