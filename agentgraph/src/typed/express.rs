@@ -99,8 +99,8 @@ impl<S: State> TypedNodes<S> {
         Ok(Vec::new())
     }
 
-    /// Merges what the only task of a superstep has returned, if that is an update or a command that only goes
-    /// to nodes; returns it otherwise.
+    /// Merges what the only task of a superstep has returned, if that is an update or a command that only
+    /// goes to nodes; returns it otherwise.
     // Apart from the loop, as above.
     #[inline(never)]
     fn merge_other(
