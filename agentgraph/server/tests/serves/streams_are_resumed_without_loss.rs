@@ -1,5 +1,7 @@
 //! Streams that break off and go on: by the id of the last event, from the start, by other readers.
 
+use std::time::Duration;
+
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -73,7 +75,8 @@ async fn a_thread_is_followed_over_several_runs() {
 async fn until_ended(mut followed: Response, runs: usize) -> Vec<Event> {
     let mut read = String::new();
     while read.matches("event: end\r\n").count() < runs || !read.ends_with("\r\n\r\n") {
-        read += &String::from_utf8_lossy(&followed.chunk().await.unwrap().unwrap());
+        let chunk = tokio::time::timeout(Duration::from_secs(60), followed.chunk()).await;
+        read += &String::from_utf8_lossy(&chunk.expect("more runs come").unwrap().unwrap());
     }
     events_of(&read)
 }
@@ -114,7 +117,6 @@ async fn a_reader_of_a_thread_that_is_behind_gets_each_run_once() {
 
 #[tokio::test]
 async fn a_stream_that_waits_sends_heartbeats() {
-    use std::time::Duration;
     let server = agentgraph_server::Server::new().in_memory().heartbeat(Duration::from_millis(5));
     let server = Served::of(crate::common::all_graphs(server)).await;
     let body =
