@@ -124,7 +124,7 @@ impl Merge<'_> {
     pub(crate) fn after_only(&mut self, (node, exits): (u32, Exits), state: Seen<'_>) -> Result<(), Error> {
         let next = &mut self.next.pulled;
         match self.core.topology.successors.row(node) {
-            // The frontier holds exactly the node that ended (`only_node`): its entry becomes the next one.
+            // The frontier holds exactly the node that ended (`only_task`): its entry becomes the next one.
             [only] => next[0] = *only,
             several => {
                 next.clear();

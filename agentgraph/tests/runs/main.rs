@@ -32,6 +32,7 @@ mod panics_outside_nodes_are_errors_too;
 mod pauses_keep_finished_work;
 mod policies_of_nodes_and_graphs;
 mod ready_loops_give_way;
+mod ready_tasks_are_merged_as_stored_ones;
 #[cfg(feature = "sqlite")]
 mod reference_model;
 mod runs_end_within_their_budget;

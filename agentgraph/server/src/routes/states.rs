@@ -145,7 +145,7 @@ async fn history(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) 
 /// How many checkpoints are read at once.
 const PAGE: usize = 64;
 
-/// The states of all branches, or only those that led to the first one.
+/// The states of all branches, the newest first, or only the newest one and those that it follows from.
 async fn listed(
     app: &App,
     id: &str,
