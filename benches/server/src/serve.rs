@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use agentgraph::PostgresSaver;
@@ -10,7 +11,7 @@ use agentgraph::prelude::*;
 use agentgraph_server::Server;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Json, Path};
+use axum::extract::Json;
 use axum::http::HeaderName;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::routing::{MethodRouter, get, post};
@@ -71,7 +72,10 @@ pub(crate) async fn floor(recorded: &str, port: u16) -> Result<(), Problem> {
 pub(crate) async fn engine(recorded: &str, port: u16) -> Result<(), Problem> {
     let recorded: Value = serde_json::from_slice(&std::fs::read(recorded)?)?;
     let graph = graph()?.checkpointer(MemorySaver::new());
-    let streamed = move |Path(thread): Path<String>, Json(body): Json<Value>| {
+    // All threads of a bare handler have one id, and a thread has one run at a time.
+    let runs = Arc::new(AtomicU64::new(0));
+    let streamed = move |Json(body): Json<Value>| {
+        let thread = runs.fetch_add(1, Ordering::Relaxed).to_string();
         let text = body["input"]["text"].as_str().unwrap_or_default().to_owned();
         let events = graph.invoke(Steps::update().text(text)).thread(thread).abandon().views([View::Values]).stream();
         let frames = events.filter_map(async |event| {
