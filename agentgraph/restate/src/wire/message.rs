@@ -109,7 +109,7 @@ pub(crate) fn error_of(code: &str, message: String) -> Error {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TaskMessage {
     /// Without its state if that is large.
-    pub(crate) call: TaskCall,
+    pub(crate) call: Box<TaskCall>,
     /// The payload of the state, by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Vec<u8>>,

@@ -207,7 +207,7 @@ struct Caller<'a> {
 #[derive(Default)]
 struct Tasks {
     /// Tasks that the loop has asked for and that are not started.
-    queued: Vec<(NeedId, TaskCall)>,
+    queued: Vec<(NeedId, Box<TaskCall>)>,
     /// The tasks that were started.
     under_way: BTreeMap<NeedId, TaskId>,
     /// Tasks that are done, and whose durable steps are not needed once that is stored.
@@ -239,7 +239,7 @@ impl Steps<'_> {
             let mut goes_on = false;
             for need in needs {
                 match need.kind {
-                    NeedKind::Task(call) => self.tasks.queued.push((need.id, *call)),
+                    NeedKind::Task(call) => self.tasks.queued.push((need.id, call)),
                     NeedKind::Timer(time) => self.waits.sleep(need.id, time),
                     NeedKind::Withdrawn => self.withdraw(need.id).await,
                     NeedKind::Store(change) => {
@@ -357,7 +357,7 @@ impl Steps<'_> {
         }
     }
 
-    async fn run_alone(&mut self, need: NeedId, call: TaskCall) -> Result<bool, HandlerError> {
+    async fn run_alone(&mut self, need: NeedId, call: Box<TaskCall>) -> Result<bool, HandlerError> {
         let Caller { key, invocation, info } = self.caller;
         let RowsPlace { hosted, ctx, thread } = self.place;
         let place = TaskPlace { hosted, ctx, invocation, key, thread };
@@ -393,7 +393,7 @@ impl Steps<'_> {
     }
 
     /// Calls the service of tasks, in task order. Returns whether one of them cannot be sent.
-    async fn call_tasks(&mut self, queued: Vec<(NeedId, TaskCall)>) -> Result<bool, HandlerError> {
+    async fn call_tasks(&mut self, queued: Vec<(NeedId, Box<TaskCall>)>) -> Result<bool, HandlerError> {
         let copies = queued.len();
         let room = MOST_INLINE / copies.max(1);
         let mut states = BTreeMap::new();

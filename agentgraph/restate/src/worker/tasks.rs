@@ -65,7 +65,7 @@ pub(super) async fn run_step(
     place: TaskPlace<'_>,
     runs: &mut Runs,
     about: CallInfo,
-    call: TaskCall,
+    call: Box<TaskCall>,
     room: usize,
     made: &Mutex<Option<TaskEnd>>,
 ) -> Result<Bytes, TerminalError> {
@@ -77,7 +77,8 @@ pub(super) async fn run_step(
         let run = runs.next();
         // A step that is not in the journal is the last one.
         let mine = if run.was_begun { work.clone() } else { work.take() };
-        let step = move || async move {
+        // Boxed, since the runtime moves what it is given from one of its futures to the next.
+        let step = move || Box::pin(async move {
             let was_here = hosted.begun.begin(invocation, run.number);
             let Some((about, call)) = mine.filter(|_| was_here || !run.was_begun) else {
                 hosted.begun.end(invocation, run.number);
@@ -91,7 +92,7 @@ pub(super) async fn run_step(
             hosted.begun.end(invocation, run.number);
             *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
             Ok(payload)
-        };
+        });
         let end = ctx.run(step).name(name.clone()).await?;
         if !end.is_empty() {
             return Ok(end);
@@ -105,7 +106,7 @@ pub(super) async fn run_step(
 async fn run_while_stored(
     place: TaskPlace<'_>,
     about: CallInfo,
-    call: TaskCall,
+    call: Box<TaskCall>,
     room: usize,
     deaths: u32,
 ) -> Result<(TaskEnd, Bytes), HandlerError> {
@@ -138,7 +139,7 @@ const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)
 async fn run_here(
     TaskPlace { hosted, key, thread, .. }: TaskPlace<'_>,
     about: CallInfo,
-    call: TaskCall,
+    call: Box<TaskCall>,
     room: usize,
     deaths: u32,
 ) -> Result<(TaskEnd, Bytes), HandlerError> {
@@ -150,7 +151,7 @@ async fn run_here(
             if deaths >= hosted.deaths {
                 far = far.given_up(lost(deaths));
             }
-            let end = match AssertUnwindSafe(hosted.graph.run_task(call, far)).catch_unwind().await {
+            let end = match AssertUnwindSafe(hosted.graph.run_task(*call, far)).catch_unwind().await {
                 Ok(Ok(reply)) => TaskEnd::Reply(reply),
                 // The store may be back for another attempt.
                 Ok(Err(error)) if error.code() == Code::Store => return Err(error.into()),
