@@ -23,6 +23,7 @@ mod compiled;
 mod form;
 mod hand_off;
 mod hook;
+mod kept;
 mod model_node;
 mod plan;
 mod state;

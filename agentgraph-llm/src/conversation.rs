@@ -4,14 +4,16 @@
 //! Providers want them in one message, right after the answer, in the order of the calls, and none missing.
 
 mod call_ids;
-mod index;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::message::{Block, Message, Role, ToolResult, ToolUse};
+use crate::message::{
+    Block, Message, Messages, Role, Sendable, ToolResult, ToolUse, is_answered, is_results,
+};
 
 pub(crate) use call_ids::{make_calls_distinct, with_distinct_calls};
-pub(crate) use index::{Index, KeptIndex};
 
 /// The calls of the last answer that have no result yet, in order. A conversation that went on after the
 /// answer has no open calls.
@@ -58,14 +60,21 @@ pub fn open_calls(messages: &[Message]) -> Vec<&ToolUse> {
 /// assert_eq!(messages[3].text(), "never mind");
 /// ```
 pub fn complete(messages: &[Message]) -> Vec<Message> {
-    let mut sendable = Sendable::default();
-    sendable.advance(messages);
-    complete_after(sendable, messages)
+    complete_after(Sendable::default().of(messages), messages)
 }
 
-fn complete_after(sendable: Sendable, messages: &[Message]) -> Vec<Message> {
+/// The same, as a clone if all of it can be sent as it is.
+pub(crate) fn complete_list(messages: &Messages) -> Messages {
+    match messages.sendable() {
+        all if all == messages.len() => messages.clone(),
+        sendable => complete_after(sendable, messages).into(),
+    }
+}
+
+/// `sendable` messages at the beginning can be sent as they are.
+fn complete_after(sendable: usize, messages: &[Message]) -> Vec<Message> {
     let mut complete = Vec::with_capacity(messages.len() + 1);
-    let (before, mut rest) = messages.split_at(sendable.len);
+    let (before, mut rest) = messages.split_at(sendable);
     complete.extend_from_slice(before);
     while let Some((message, after)) = rest.split_first() {
         rest = after;
@@ -79,65 +88,6 @@ fn complete_after(sendable: Sendable, messages: &[Message]) -> Vec<Message> {
         rest = after;
     }
     complete
-}
-
-/// How many messages at the beginning can be sent as they are.
-#[derive(Clone, Copy, Default)]
-struct Sendable {
-    len: usize,
-    /// How many messages were looked at.
-    at: usize,
-    /// Where the turn of the last answer began: results that come later in it are moved to its front.
-    turn: usize,
-}
-
-impl Sendable {
-    /// Looks at the messages from `at` on.
-    fn advance(&mut self, messages: &[Message]) {
-        while let Some(message) = messages.get(self.at) {
-            if message.role != Role::Assistant {
-                if message.results().next().is_some() {
-                    self.len = self.turn;
-                    return;
-                }
-                self.at += 1;
-            } else if message.tool_uses().next().is_none() {
-                self.at += 1;
-                self.turn = self.at;
-            } else if messages.get(self.at + 1).is_some_and(|next| is_answered(message, next)) {
-                self.turn = self.at;
-                self.at += 2;
-            } else {
-                break;
-            }
-        }
-        self.len = self.at;
-    }
-
-    /// Forgets what was found out after the first `len` messages. The turn before them is looked at again, or
-    /// all of them if it began later.
-    fn truncate(&mut self, len: usize) {
-        if self.at > len {
-            let at = if self.turn < len { self.turn } else { 0 };
-            *self = Sendable { len: at, at, turn: at };
-        }
-    }
-}
-
-/// Whether a message has the results of all calls of an answer, in their order, and nothing else.
-fn is_answered(answer: &Message, next: &Message) -> bool {
-    match (&*answer.content, &*next.content) {
-        // Most turns: without iterators this costs a third.
-        ([Block::ToolUse(call)], [Block::ToolResult(result)]) => {
-            next.role != Role::Assistant && call.id == result.tool_use_id
-        }
-        _ => {
-            let ids = next.results().map(|result| &result.tool_use_id);
-            next.role != Role::Assistant
-                && is_results(next)
-                && ids.eq(answer.tool_uses().map(|call| &call.id))
-        }
-    }
 }
 
 /// Adds the messages after an answer: its results first, then the rest.
@@ -185,10 +135,6 @@ fn unanswered(call: &ToolUse) -> ToolResult {
         &call.id,
         "no result: the run was stopped before this call ended; it may have taken effect",
     )
-}
-
-fn is_results(message: &Message) -> bool {
-    !message.content.is_empty() && message.content.iter().all(|block| block.as_tool_result().is_some())
 }
 
 /// The results of the last answer, from the first one that is out of place on, in the order of the calls;

@@ -30,7 +30,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores |
+//! | [`message`] | [`Message`] and its [`Block`]s: what a state keeps and a checkpoint stores; [`Messages`], a conversation that clones share |
 //! | [`model`] | [`ChatModel`], the contract: [`ChatRequest`] in, [`ChatStream`] out; [`AskExt`] for whole answers and typed ones |
 //! | [`tool`](mod@tool) | [`Tool`], [`FnTool`] over an async closure, [`ToolError`]: who gets to see a failure |
 //! | [`#[tool]`](macro@tool) | makes a function a tool: arguments and injected values from its parameters |
@@ -178,8 +178,8 @@ pub use gemini::{GeminiEmbedder, GeminiEmbedderBuilder, GeminiModel, GeminiModel
 pub use http::{Authentication, Clock, KeyProvider, SystemClock, http_client_builder};
 pub use json::{Extra, RawJson};
 pub use message::{
-    Block, Media, MediaSource, Message, MessageFields, MessageIds, Origin, RedactedThinking, Role, TextBlock,
-    Thinking, ToolInput, ToolResult, ToolUse,
+    Block, Media, MediaSource, Message, MessageFields, MessageIds, Messages, Origin, RedactedThinking, Role,
+    TextBlock, Thinking, ToolInput, ToolResult, ToolUse,
 };
 pub use middleware::{Hooks, Jump, Middleware, ModelRequest, NextModel, NextTool, Slot, Turn};
 pub use model::{

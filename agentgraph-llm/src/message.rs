@@ -5,9 +5,13 @@
 //! wire format; content without a name here is kept raw.
 
 mod block;
+mod by_id;
 mod ids;
+mod known;
 mod media;
+mod messages;
 mod origin;
+mod sendable;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +23,9 @@ use crate::shared::shared;
 pub use block::{Block, RedactedThinking, TextBlock, Thinking, ToolInput, ToolResult, ToolUse};
 pub use ids::MessageIds;
 pub use media::{Media, MediaSource};
+pub use messages::Messages;
 pub use origin::Origin;
+pub(crate) use sendable::{Sendable, is_answered, is_results};
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

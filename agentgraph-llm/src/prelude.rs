@@ -4,7 +4,7 @@
 pub use crate::agent::{Agent, AgentAnswer, AgentRunExt, AgentState, CompiledAgent, hand_off, supervisor};
 pub use crate::anthropic::AnthropicModel;
 pub use crate::json::RawJson;
-pub use crate::message::{Block, Media, Message, Role, ToolResult, ToolUse};
+pub use crate::message::{Block, Media, Message, Messages, Role, ToolResult, ToolUse};
 pub use crate::middleware::{Jump, Middleware, Turn};
 pub use crate::model::{
     AskExt, ChatEvent, ChatModel, ChatRequest, ChatResponse, ChatStream, ModelInfo, ToolChoice, Usage,

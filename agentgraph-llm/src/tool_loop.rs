@@ -33,7 +33,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::{self, Index};
+use crate::conversation;
 use crate::error::{Error, Result};
 use crate::execution::{self, Toolbox};
 use crate::message::{Message, MessageIds, ToolResult};
@@ -280,11 +280,10 @@ impl<'a> ToolLoop<'a> {
         mut request: ChatRequest,
         progress: &mut Progress,
     ) -> Result<(ChatResponse, RoundOutcome, LoopEnd)> {
-        let mut index = Arc::new(Index::default());
         loop {
             progress.rounds += 1;
-            Arc::make_mut(&mut index).update(&request.messages);
-            let response = self.ask(&request, &index).await?;
+            request.messages.learn();
+            let response = self.ask(&request).await?;
             progress.usage += response.usage;
             progress.add(&mut request, &response.message);
             let mut step = self.step(toolbox, &response, progress.rounds).await;
@@ -304,28 +303,27 @@ impl<'a> ToolLoop<'a> {
         }
     }
 
-    async fn ask(&self, request: &ChatRequest, index: &Arc<Index>) -> Result<ChatResponse> {
-        DurableSteps::model(self.steps.as_ref(), self.ask_now(request, index)).await
+    async fn ask(&self, request: &ChatRequest) -> Result<ChatResponse> {
+        DurableSteps::model(self.steps.as_ref(), self.ask_now(request)).await
     }
 
-    async fn ask_now(&self, request: &ChatRequest, index: &Arc<Index>) -> Result<ChatResponse> {
-        let first = self.ask_once(request, index).await?;
+    async fn ask_now(&self, request: &ChatRequest) -> Result<ChatResponse> {
+        let first = self.ask_once(request).await?;
         if !request.stop.is_empty() || !is_empty(&first) {
             return Ok(first);
         }
         if let Some(handler) = &self.handler {
             handler(ChatEvent::Restarted {}).await;
         }
-        let mut second =
-            self.ask_once(request, index).await.map_err(|error| error.with_usage(first.usage))?;
+        let mut second = self.ask_once(request).await.map_err(|error| error.with_usage(first.usage))?;
         second.usage += first.usage;
         if is_empty(&second) { Err(empty_answer(second)) } else { Ok(second) }
     }
 
-    async fn ask_once(&self, request: &ChatRequest, index: &Arc<Index>) -> Result<ChatResponse> {
+    async fn ask_once(&self, request: &ChatRequest) -> Result<ChatResponse> {
         let events = self.model.stream(request.clone()).await?;
-        let index = Arc::clone(index);
-        let events = conversation::with_distinct_calls(events, move |id| index.has_call(id));
+        let messages = request.messages.clone();
+        let events = conversation::with_distinct_calls(events, move |id| messages.has_call(id));
         match &self.handler {
             None => events.into_response().await,
             Some(handler) => stream(events, handler).await,

@@ -25,7 +25,7 @@ use crate::tool_loop::DEFAULT_MAX_CONCURRENCY;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say where its messages are",
     label = "needs `MessageChannels`",
-    note = "implement `MessageChannels` over a field `#[reduce(by_id)] messages: Vec<Message>`"
+    note = "implement `MessageChannels` over a field `#[reduce(by_id)] messages: Messages`"
 )]
 pub trait MessageChannels: State<Schema: Default> {
     /// The conversation.
@@ -67,7 +67,7 @@ pub trait MessageChannels: State<Schema: Default> {
 /// #[derive(State, Clone, Debug, Default)]
 /// struct Chat {
 ///     #[reduce(by_id)]
-///     messages: Vec<Message>,
+///     messages: Messages,
 /// }
 ///
 /// impl MessageChannels for Chat {

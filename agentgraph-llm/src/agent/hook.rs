@@ -5,9 +5,8 @@ use std::sync::Arc;
 use agentgraph::{Command, Ctx, Snapshot};
 
 use super::plan::{Next, Plan};
-use super::state::{AgentChange, AgentChannels, RecordChange};
+use super::state::{AgentChange, AgentChannels, RecordChange, conversation_of};
 use crate::error::Result;
-use crate::message::Message;
 use crate::middleware::{Hooks, Jump, Middleware, Turn, TurnStart};
 use crate::model::listening;
 use crate::tool_loop::LoopEnd;
@@ -102,7 +101,7 @@ impl HookNode {
 fn turn_start<S: AgentChannels>(ctx: Ctx, state: &Snapshot<S>) -> TurnStart {
     let (thread, run) = (state.thread_record(), state.run_record());
     TurnStart {
-        messages: Arc::new(StateMessages(state.clone())),
+        messages: conversation_of(&**state),
         slots: thread.slots().clone(),
         run_slots: run.slots().clone(),
         stop: run.stop.clone(),
@@ -114,13 +113,5 @@ fn turn_start<S: AgentChannels>(ctx: Ctx, state: &Snapshot<S>) -> TurnStart {
         rounds: thread.rounds,
         run_rounds: run.rounds,
         ctx: Some(ctx),
-    }
-}
-
-struct StateMessages<S>(Snapshot<S>);
-
-impl<S: AgentChannels> AsRef<[Message]> for StateMessages<S> {
-    fn as_ref(&self) -> &[Message] {
-        self.0.messages()
     }
 }

@@ -1,15 +1,13 @@
 //! The node that asks the model.
 
-use std::sync::Arc;
-
 use agentgraph::{Command, Ctx, Snapshot};
 
 use super::form::{self, Judgement};
 use super::plan::{Next, Plan};
-use super::state::{AgentChange, AgentChannels, AnswerFacts, RecordChange};
-use crate::conversation::{self, Index};
+use super::state::{AgentChange, AgentChannels, AnswerFacts, RecordChange, conversation_of};
+use crate::conversation;
 use crate::error::{Code, Error, Result};
-use crate::message::{Message, MessageIds, ToolResult};
+use crate::message::{Message, MessageIds, Messages, ToolResult};
 use crate::middleware::{Bill, ModelRequest, NextModel, OpenBill};
 use crate::model::end::{empty_answer, is_empty};
 use crate::model::{ChatRequest, ChatResponse, ChatStream, ToolMode, listening};
@@ -25,11 +23,11 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
         return Ok(plan.go(change, Next::End));
     }
     let bill = OpenBill::new(Some(ctx.clone()));
-    let index = state.run_record().index(state.messages());
+    let messages = conversation_of(&*state);
     let mut first = None;
     // A loop, since a second place that waits for an answer would double the future.
     let mut response = loop {
-        let asked = ask(plan, &ctx, &state, &index, &bill).await;
+        let asked = ask(plan, &ctx, &state, &messages, &bill).await;
         let before = first.unwrap_or_default();
         let mut response = asked.map_err(|error| error.with_usage(before))?;
         response.usage += before;
@@ -41,23 +39,23 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
         }
     };
     // A message of the same id would replace the earlier one in the state.
-    if index.has_message(&response.message.id) {
+    if messages.has_message(&response.message.id) {
         response.message.id = MessageIds::default().next_id();
     }
     ctx.spend("rounds", 1);
     let misfits = state.run_record().misfits;
     let answer = Answer::of(plan, &response, left == 1, misfits)?;
-    Ok(answer.into_command(plan, bill.read(), conversation::results_to_move(state.messages())))
+    Ok(answer.into_command(plan, bill.read(), conversation::results_to_move(&messages)))
 }
 
 async fn ask<S: AgentChannels>(
     plan: &Plan,
     ctx: &Ctx,
     state: &Snapshot<S>,
-    index: &Arc<Index>,
+    messages: &Messages,
     bill: &OpenBill,
 ) -> Result<ChatResponse> {
-    let request = plan.request(&**state, index);
+    let request = plan.request(&**state, messages);
     // Only what the outermost wrap returns is heard.
     let begun = if plan.chain.is_empty() {
         listening::silently((*plan.model).stream(request)).await
@@ -67,7 +65,7 @@ async fn ask<S: AgentChannels>(
         listening::silently(Box::pin(next.run(request))).await
     };
     let ended = match begun {
-        Ok(stream) => read(stream, index).await,
+        Ok(stream) => read(stream, messages).await,
         Err(error) => Err(error),
     };
     // Without a chain, no other model is asked, and nothing else reads the stream.
@@ -75,14 +73,14 @@ async fn ask<S: AgentChannels>(
         bill.add(&plan.model, ended.as_ref());
     }
     let mut response = ended?;
-    conversation::make_calls_distinct(&mut response, |id| index.has_call(id));
+    conversation::make_calls_distinct(&mut response, |id| messages.has_call(id));
     Ok(response)
 }
 
-async fn read(mut stream: ChatStream, index: &Arc<Index>) -> Result<ChatResponse> {
+async fn read(mut stream: ChatStream, messages: &Messages) -> Result<ChatResponse> {
     if listening::is_heard() {
-        let index = Arc::clone(index);
-        stream = conversation::with_distinct_calls(stream, move |id| index.has_call(id));
+        let messages = messages.clone();
+        stream = conversation::with_distinct_calls(stream, move |id| messages.has_call(id));
     }
     stream.into_response().await
 }
@@ -96,9 +94,9 @@ impl Plan {
         thread.map_or(run, |thread| thread.min(run))
     }
 
-    fn request<S: AgentChannels>(&self, state: &S, index: &Index) -> ChatRequest {
+    fn request<S: AgentChannels>(&self, state: &S, messages: &Messages) -> ChatRequest {
         let mut request = self.settings.clone();
-        let messages = index.complete();
+        let messages = conversation::complete_list(messages);
         if request.messages.is_empty() {
             request.messages = messages;
         } else {

@@ -1,13 +1,11 @@
 //! The state of an agent: the conversation, and what the agent counts.
 
-use std::sync::Arc;
-
 use agentgraph::State;
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::{Index, KeptIndex};
+use super::kept::KeptMessages;
 use crate::json::RawJson;
-use crate::message::Message;
+use crate::message::{Message, Messages};
 use crate::middleware::{Bill, MessageEdits, Slots};
 use crate::model::{StopReason, Usage};
 use crate::tool_loop::LoopEnd;
@@ -22,7 +20,7 @@ use crate::tool_node::MessageChannels;
 pub struct AgentState {
     /// The conversation.
     #[reduce(by_id)]
-    pub messages: Vec<Message>,
+    pub messages: Messages,
     /// What the agent counts and keeps in the whole thread.
     #[reduce(with = AgentRecord::add, write = RecordChange)]
     pub thread_record: AgentRecord,
@@ -63,6 +61,11 @@ impl From<Vec<Message>> for AgentStateUpdate {
     note = "give it the three channels of `AgentState` and write `agent_channels!({Self});`"
 )]
 pub trait AgentChannels: MessageChannels {
+    /// The conversation as a list that requests share; `None` if the state has a `Vec`.
+    fn shared_messages(&self) -> Option<&Messages> {
+        None
+    }
+
     /// What the agent counts and keeps in the whole thread.
     fn thread_record(&self) -> &AgentRecord;
 
@@ -84,7 +87,7 @@ pub trait AgentChannels: MessageChannels {
 /// #[derive(State, Clone, Debug, Default)]
 /// struct Shop {
 ///     #[reduce(by_id)]
-///     messages: Vec<Message>,
+///     messages: Messages,
 ///     #[reduce(with = AgentRecord::add, write = RecordChange)]
 ///     thread_record: AgentRecord,
 ///     #[channel(run)]
@@ -133,6 +136,10 @@ macro_rules! agent_channels {
         }
 
         impl $crate::AgentChannels for $state {
+            fn shared_messages(&self) -> ::std::option::Option<&$crate::Messages> {
+                (&self.messages as &dyn ::std::any::Any).downcast_ref()
+            }
+
             fn thread_record(&self) -> &$crate::agent::AgentRecord {
                 &self.thread_record
             }
@@ -145,7 +152,7 @@ macro_rules! agent_channels {
                 let $crate::agent::AgentChange { put, removed, replaced, thread, run, .. } = change;
                 let mut update = <$state>::update();
                 if let Some(messages) = replaced {
-                    update = update.overwrite_messages(messages);
+                    update = update.overwrite_messages(messages.into());
                 }
                 if !removed.is_empty() {
                     update = update.remove_messages(removed);
@@ -176,7 +183,7 @@ pub struct AgentChange {
     /// The ids of the messages to remove.
     pub removed: Vec<String>,
     /// The whole conversation, in the place of all others.
-    pub replaced: Option<Vec<Message>>,
+    pub replaced: Option<Messages>,
     /// The change of the thread's record.
     pub thread: Option<RecordChange>,
     /// The change of the run's record.
@@ -230,7 +237,7 @@ pub struct AgentRecord {
     pub active: Option<String>,
     slots: Slots,
     #[serde(skip)]
-    index: KeptIndex,
+    kept: KeptMessages,
 }
 
 impl AgentRecord {
@@ -273,11 +280,12 @@ impl AgentRecord {
     pub(crate) fn slots(&self) -> &Slots {
         &self.slots
     }
+}
 
-    /// The index of the conversation of the state that has this record.
-    pub(crate) fn index(&self, messages: &[Message]) -> Arc<Index> {
-        self.index.of(messages)
-    }
+/// The conversation of a state as a list that requests share.
+pub(super) fn conversation_of<S: AgentChannels>(state: &S) -> Messages {
+    let kept = || state.run_record().kept.of(state.messages());
+    state.shared_messages().cloned().unwrap_or_else(kept)
 }
 
 /// A change of an [`AgentRecord`].

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use agentgraph::Ctx;
+use agentgraph::reduce::{ById, KeyedWrite, Reducer};
 use agentgraph::run::InterruptKey;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,7 +14,7 @@ use super::bill::{Bill, BilledModel, OpenBill};
 use super::slot::{Slot, Slots};
 use crate::conversation;
 use crate::error::{Code, Error, Result};
-use crate::message::{Message, ToolResult, ToolUse};
+use crate::message::{Message, Messages, ToolResult, ToolUse};
 use crate::model::{ChatModel, StopReason, Usage};
 
 /// The conversation of an agent, as a hook of a middleware sees and changes it. Changes are stored when the
@@ -21,8 +22,6 @@ use crate::model::{ChatModel, StopReason, Usage};
 pub struct Turn {
     start: TurnStart,
     middleware: String,
-    /// The conversation after the first change.
-    changed: Option<Vec<Message>>,
     edits: MessageEdits,
     slots_used: bool,
     /// What this hook pays.
@@ -31,7 +30,7 @@ pub struct Turn {
 
 /// What a turn begins with.
 pub(crate) struct TurnStart {
-    pub(crate) messages: Arc<dyn AsRef<[Message]> + Send + Sync>,
+    pub(crate) messages: Messages,
     pub(crate) slots: Slots,
     pub(crate) run_slots: Slots,
     pub(crate) stop: Option<StopReason>,
@@ -51,15 +50,14 @@ pub(crate) struct MessageEdits {
     pub(crate) put: Vec<Message>,
     pub(crate) removed: Vec<String>,
     /// The whole conversation, in the place of the others.
-    pub(crate) replaced: Option<Vec<Message>>,
+    pub(crate) replaced: Option<Messages>,
 }
 
 impl Turn {
     /// A turn outside of a graph. For tests of middleware.
     pub fn detached(middleware: impl Into<String>, messages: impl IntoIterator<Item = Message>) -> Self {
-        let messages: Vec<_> = messages.into_iter().collect();
         let start = TurnStart {
-            messages: Arc::new(messages),
+            messages: messages.into_iter().collect(),
             slots: Slots::new(),
             run_slots: Slots::new(),
             stop: None,
@@ -77,7 +75,7 @@ impl Turn {
 
     pub(crate) fn new(middleware: String, start: TurnStart) -> Self {
         let bill = OpenBill::new(start.ctx.clone());
-        Turn { start, middleware, changed: None, edits: MessageEdits::default(), slots_used: false, bill }
+        Turn { start, middleware, edits: MessageEdits::default(), slots_used: false, bill }
     }
 
     /// What this hook has paid so far.
@@ -96,10 +94,7 @@ impl Turn {
 impl Turn {
     /// The conversation, with the changes of this hook.
     pub fn messages(&self) -> &[Message] {
-        match &self.changed {
-            Some(messages) => messages,
-            None => (*self.start.messages).as_ref(),
-        }
+        &self.start.messages
     }
 
     /// Adds a message at the end.
@@ -109,13 +104,9 @@ impl Turn {
 
     /// Replaces the message with the same id, or adds it at the end.
     pub fn put(&mut self, message: Message) {
-        let messages = self.own();
-        match messages.iter_mut().find(|known| known.id == message.id) {
-            Some(known) => *known = message.clone(),
-            None => messages.push(message.clone()),
-        }
+        ById::reduce(&mut self.start.messages, vec![KeyedWrite::Upsert(message.clone())]);
         match &mut self.edits.replaced {
-            Some(all) => all.clone_from(self.changed.get_or_insert_default()),
+            Some(all) => all.clone_from(&self.start.messages),
             None => {
                 self.edits.removed.retain(|id| *id != message.id);
                 self.edits.put.retain(|put| put.id != message.id);
@@ -126,9 +117,9 @@ impl Turn {
 
     /// Removes the message with this id.
     pub fn remove(&mut self, id: &str) {
-        self.own().retain(|message| message.id != id);
+        ById::reduce(&mut self.start.messages, vec![KeyedWrite::Remove(id.to_owned())]);
         match &mut self.edits.replaced {
-            Some(all) => all.clone_from(self.changed.get_or_insert_default()),
+            Some(all) => all.clone_from(&self.start.messages),
             None => {
                 self.edits.put.retain(|put| put.id != id);
                 self.edits.removed.push(id.to_owned());
@@ -138,14 +129,9 @@ impl Turn {
 
     /// Replaces the whole conversation.
     pub fn set_messages(&mut self, messages: impl IntoIterator<Item = Message>) {
-        let messages: Vec<_> = messages.into_iter().collect();
-        self.edits = MessageEdits { replaced: Some(messages.clone()), ..MessageEdits::default() };
-        self.changed = Some(messages);
-    }
-
-    fn own(&mut self) -> &mut Vec<Message> {
-        let start = &self.start.messages;
-        self.changed.get_or_insert_with(|| (**start).as_ref().to_vec())
+        self.start.messages = messages.into_iter().collect();
+        let replaced = Some(self.start.messages.clone());
+        self.edits = MessageEdits { replaced, ..MessageEdits::default() };
     }
 }
 

@@ -1,7 +1,7 @@
 //! The request to a chat model.
 
 use crate::json::{Extra, RawJson};
-use crate::message::Message;
+use crate::message::{Message, Messages};
 use crate::model::{Effort, OutputSpec, ToolChoice};
 use crate::tool::ToolSpec;
 
@@ -20,7 +20,7 @@ pub struct ChatRequest {
     /// Instructions, before the system messages of the conversation.
     pub system: Option<String>,
     /// The conversation.
-    pub messages: Vec<Message>,
+    pub messages: Messages,
     /// The tools that the model may call.
     pub tools: Vec<ToolSpec>,
     /// Whether the model may or must call tools, and how many at once.

@@ -4,12 +4,15 @@
 use std::sync::{Arc, Mutex};
 
 use agentgraph::prelude::*;
+use agentgraph::state::StoredState;
+use agentgraph_llm::agent::AgentChange;
 use agentgraph_llm::prelude::*;
-use agentgraph_llm::{Hooks, conversation};
+use agentgraph_llm::{AgentChannels, Hooks, conversation};
 use async_trait::async_trait;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::tools_read_and_change_the_state::Shop;
 use crate::support::{Log, answer_to, block_on, echo};
 
 /// What a hook does to the conversation before a round.
@@ -98,7 +101,7 @@ impl Middleware for Editor {
 /// The supersteps of a round: its two hooks, the model and the tool.
 const STEPS: u64 = 4;
 
-async fn run(rounds: Vec<Round>) {
+async fn run<S: AgentChannels + StoredState>(rounds: Vec<Round>) {
     let (before, answers) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
     // Each answer has the same id, and the same id of its call.
     let model = ScriptedModel::from_fn(|_| {
@@ -107,22 +110,24 @@ async fn run(rounds: Vec<Round>) {
     let editor =
         Editor { rounds: rounds.clone(), before: Arc::clone(&before), answers: Arc::clone(&answers) };
     let agent = Agent::new(model.clone()).tool(echo("echo", &Log::default())).middleware(editor);
-    let agent = agent.max_rounds(100).compile().unwrap().checkpointer(MemorySaver::new());
+    let agent = agent.max_rounds(100).state::<S>().compile().unwrap().checkpointer(MemorySaver::new());
     let mut begun = false;
     let mut left = rounds.iter();
     loop {
         let stop = left.by_ref().position(|(_, stops, _)| *stops);
-        let call = if begun { agent.proceed() } else { agent.invoke("go") }.thread("t");
+        let go = || S::add_messages(vec![Message::user("go")]);
+        let call = if begun { agent.proceed() } else { agent.invoke(go()) }.thread("t");
         let steps = stop.map_or(1000, |rounds| (rounds as u64 + 1) * STEPS);
         let outcome = call.max_supersteps(steps).await.unwrap();
         begun = true;
         let Outcome::Stopped { .. } = outcome else { break };
         let done = rounds.len() - left.len();
         if let Some(at) = rounds[done - 1].2 {
-            let messages = agent.state("t").await.unwrap().unwrap().values.messages;
-            if let Some(message) = messages.get(at) {
-                let update = AgentState::update().remove_messages([message.id.clone()]);
-                agent.update_state("t").update(update).await.unwrap();
+            let state = agent.state("t").await.unwrap().unwrap().values;
+            if let Some(message) = state.messages().get(at) {
+                let mut change = AgentChange::default();
+                change.removed = vec![message.id.clone()];
+                agent.update_state("t").update(S::change(change)).await.unwrap();
             }
         }
     }
@@ -145,7 +150,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn requests_and_ids_are_those_of_the_conversation_as_it_is(rounds in rounds()) {
-        block_on(run(rounds));
+    fn requests_and_ids_are_those_of_the_conversation_as_it_is(rounds in rounds(), has_vec: bool) {
+        match has_vec {
+            true => block_on(run::<Shop>(rounds)),
+            false => block_on(run::<AgentState>(rounds)),
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::{Log, Number, calls, echo, results};
 
 #[derive(State, Serialize, Deserialize, Clone, Debug, Default)]
-struct Shop {
+pub struct Shop {
     #[reduce(by_id)]
     messages: Vec<Message>,
     #[reduce(with = AgentRecord::add, write = RecordChange)]

@@ -122,7 +122,7 @@ pub(crate) struct Chat {
 
 async fn reply(chat: Snapshot<Chat>, model: Dep<ScriptedModel>) -> Result<ChatUpdate> {
     let mut request = ChatRequest::user("x");
-    request.messages = chat.messages.clone();
+    request.messages = chat.messages.clone().into();
     let answer = model.stream(request).await?.into_response().await?;
     Ok(Chat::update().messages([answer.message]))
 }
