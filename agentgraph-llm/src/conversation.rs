@@ -31,16 +31,17 @@ pub(crate) use call_ids::{make_calls_distinct, with_distinct_calls};
 /// assert_eq!(open, ["call-2"]);
 /// ```
 pub fn open_calls(messages: &[Message]) -> Vec<&ToolUse> {
-    let Some(at) = messages.iter().rposition(|message| !is_results(message)) else { return Vec::new() };
-    if messages[at].role != Role::Assistant {
-        return Vec::new();
-    }
-    if at + 1 == messages.len() {
-        return messages[at].tool_uses().collect();
-    }
-    let results = messages[at + 1..].iter().flat_map(Message::results);
+    each_open_call(messages).collect()
+}
+
+/// The same without a list.
+pub(crate) fn each_open_call(messages: &[Message]) -> impl Iterator<Item = &ToolUse> {
+    let at = messages.iter().rposition(|message| !is_results(message));
+    let (answer, results) = messages.split_at(at.map_or(0, |at| at + 1));
+    let answer = answer.last().filter(|message| message.role == Role::Assistant);
+    let results = results.iter().flat_map(Message::results);
     let answered: HashSet<&str> = results.map(|result| result.tool_use_id.as_str()).collect();
-    messages[at].tool_uses().filter(|call| !answered.contains(call.id.as_str())).collect()
+    answer.into_iter().flat_map(Message::tool_uses).filter(move |call| !answered.contains(call.id.as_str()))
 }
 
 /// The conversation as a provider accepts it: after each answer with calls comes one message with the results

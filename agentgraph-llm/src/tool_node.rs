@@ -175,8 +175,14 @@ impl ToolNode {
     }
 
     pub(crate) fn dispatch_to(node: impl TargetName + Clone, messages: &[Message]) -> Vec<Dispatch> {
-        let (calls, _) = first_of_each_id(conversation::open_calls(messages));
-        calls.into_iter().map(|call| Dispatch::new(node.clone(), call.id.clone())).collect()
+        let dispatch = |call: &ToolUse| Dispatch::new(node.clone(), call.id.clone());
+        let mut open = conversation::each_open_call(messages);
+        match (open.next(), open.next()) {
+            (None, _) => Vec::new(),
+            // Most answers: a single call needs no list.
+            (Some(only), None) => vec![dispatch(only)],
+            _ => first_of_each_id(conversation::open_calls(messages)).0.into_iter().map(dispatch).collect(),
+        }
     }
 
     async fn run<S: MessageChannels>(
@@ -185,22 +191,27 @@ impl ToolNode {
         state: Snapshot<S>,
         only: Option<Input<String>>,
     ) -> Result<Command<S>> {
-        let (mut calls, twice) = first_of_each_id(conversation::open_calls(state.messages()));
-        calls.retain(|call| only.as_ref().is_none_or(|Input(id)| call.id == *id));
-        if let (Some(Input(id)), []) = (&only, calls.as_slice()) {
+        let single = {
+            let is_meant = |call: &&ToolUse| only.as_ref().is_none_or(|Input(id)| call.id == *id);
+            let mut meant = conversation::each_open_call(state.messages()).filter(is_meant);
+            let (first, is_twice) = (meant.next(), meant.next().is_some());
+            first.filter(|_| !is_twice || only.is_some()).map(|call| (call, is_twice))
+        };
+        if let Some((asked, is_twice)) = single {
+            let done = self.run_one(asked, is_twice, &ctx, &state).await?;
+            return self.command(state.messages(), &[asked], &mut iter::once(done), only.is_some());
+        }
+        if let Some(Input(id)) = &only {
             return Err(no_such_call(id));
         }
+        let (calls, twice) = first_of_each_id(conversation::open_calls(state.messages()));
         let is_twice = |call: &ToolUse| twice.contains(call.id.as_str());
-        if let [asked] = calls[..] {
-            let done = self.run_one(asked, is_twice(asked), &ctx, &state).await?;
-            return self.command(state.messages(), &calls, &mut iter::once(done), only.is_some());
-        }
         // In a box: the task of one call needs no room for a queue.
         let running = calls.iter().map(|call| self.run_one(call, is_twice(call), &ctx, &state));
         let running: Vec<_> = running.collect();
         let ended = stream::iter(running).buffered(self.max_concurrency).collect::<Vec<_>>().boxed().await;
         let done = ended.into_iter().collect::<Result<Vec<_>>>()?;
-        self.command(state.messages(), &calls, &mut done.into_iter(), only.is_some())
+        self.command(state.messages(), &calls, &mut done.into_iter(), false)
     }
 
     async fn run_one<S: MessageChannels>(

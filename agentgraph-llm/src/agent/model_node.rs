@@ -22,12 +22,12 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
         change.run_mut().end = Some(LoopEnd::LimitReached);
         return Ok(plan.go(change, Next::End));
     }
-    let bill = OpenBill::new(Some(ctx.clone()));
+    let mut bill = Bill::default();
     let messages = conversation_of(&*state);
     let mut first = None;
     // A loop, since a second place that waits for an answer would double the future.
     let mut response = loop {
-        let asked = ask(plan, &ctx, &state, &messages, &bill).await;
+        let asked = ask(plan, &ctx, &state, &messages, &mut bill).await;
         let before = first.unwrap_or_default();
         let mut response = asked.map_err(|error| error.with_usage(before))?;
         response.usage += before;
@@ -45,7 +45,7 @@ pub(super) async fn run<S: AgentChannels>(plan: &Plan, ctx: Ctx, state: Snapshot
     ctx.spend("rounds", 1);
     let misfits = state.run_record().misfits;
     let answer = Answer::of(plan, &response, left == 1, misfits)?;
-    Ok(answer.into_command(plan, bill.read(), conversation::results_to_move(&messages)))
+    Ok(answer.into_command(plan, bill, conversation::results_to_move(&messages)))
 }
 
 async fn ask<S: AgentChannels>(
@@ -53,24 +53,27 @@ async fn ask<S: AgentChannels>(
     ctx: &Ctx,
     state: &Snapshot<S>,
     messages: &Messages,
-    bill: &OpenBill,
+    bill: &mut Bill,
 ) -> Result<ChatResponse> {
     let request = plan.request(&**state, messages);
+    let mut open = None;
     // Only what the outermost wrap returns is heard.
     let begun = if plan.chain.is_empty() {
         listening::silently((*plan.model).stream(request)).await
     } else {
         let request = ModelRequest::new(plan.model.clone(), request).with_ctx(ctx.clone());
-        let next = NextModel::first(&plan.chain, bill.clone());
+        let open = open.insert(OpenBill::new(Some(ctx.clone())));
+        let next = NextModel::first(&plan.chain, open.clone());
         listening::silently(Box::pin(next.run(request))).await
     };
     let ended = match begun {
         Ok(stream) => read(stream, messages).await,
         Err(error) => Err(error),
     };
-    // Without a chain, no other model is asked, and nothing else reads the stream.
-    if plan.chain.is_empty() {
-        bill.add(&plan.model, ended.as_ref());
+    match open {
+        Some(open) => bill.add_all(&open.read()),
+        // Without a chain, no other model is asked, and nothing else reads the stream.
+        None => bill.add_answer(&plan.model, ended.as_ref(), Some(ctx)),
     }
     let mut response = ended?;
     conversation::make_calls_distinct(&mut response, |id| messages.has_call(id));

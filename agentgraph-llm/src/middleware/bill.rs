@@ -42,6 +42,27 @@ impl Bill {
         }
     }
 
+    /// Adds what an answer of a model has cost, in the node of this context.
+    pub(crate) fn add_answer(
+        &mut self,
+        model: &Arc<dyn ChatModel>,
+        ended: Result<&ChatResponse, &Error>,
+        ctx: Option<&Ctx>,
+    ) {
+        let (origin, usage) = match ended {
+            // A model that asks others says by its answers' origin which one it was.
+            Ok(response) => (response.message.origin.as_ref(), response.usage),
+            Err(error) => (None, error.usage()),
+        };
+        if usage.total() > 0 {
+            self.add(origin.map_or_else(|| model.info().model, |origin| origin.model.clone()), usage);
+        }
+        // The engine counts also what a failed node has used.
+        if let Some(ctx) = ctx {
+            ctx.spend("tokens", usage.total());
+        }
+    }
+
     /// Adds all tokens of another bill.
     pub fn add_all(&mut self, other: &Bill) {
         other.iter().for_each(|(model, usage)| self.add(model, usage));
@@ -99,21 +120,9 @@ impl OpenBill {
         })))
     }
 
-    /// Adds what an answer has cost.
-    pub(crate) fn add(&self, model: &Arc<dyn ChatModel>, ended: Result<&ChatResponse, &Error>) {
-        let (origin, usage) = match ended {
-            // A model that asks others says by its answers' origin which one it was.
-            Ok(response) => (response.message.origin.as_ref(), response.usage),
-            Err(error) => (None, error.usage()),
-        };
-        if usage.total() > 0 {
-            let name = origin.map_or_else(|| model.info().model, |origin| origin.model.clone());
-            self.bill.lock().unwrap_or_else(PoisonError::into_inner).add(name, usage);
-        }
-        // The engine counts also what a failed node has used.
-        if let Some(ctx) = &self.ctx {
-            ctx.spend("tokens", usage.total());
-        }
+    fn add(&self, model: &Arc<dyn ChatModel>, ended: Result<&ChatResponse, &Error>) {
+        let mut bill = self.bill.lock().unwrap_or_else(PoisonError::into_inner);
+        bill.add_answer(model, ended, self.ctx.as_ref());
     }
 }
 
