@@ -18,6 +18,7 @@ mod store;
 mod values_by_type;
 mod version;
 
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::{RunId, TaskId};
 pub(crate) use call_context::{Call, CallMethod, RequiredContext, check_contexts};
 pub use call_context::{CallContext, MissingContext};
@@ -38,7 +39,7 @@ pub(crate) use values_by_type::ValuesByType;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -155,18 +156,18 @@ pub(crate) struct Editing {
     desk: Arc<dyn Desk>,
     /// Edits are stored or sent to another process, so functions cannot be nodes.
     pub(crate) stores: bool,
-    visible: Mutex<VisibleEdits>,
+    visible: Lock<VisibleEdits>,
 }
 
 impl Editing {
     /// `desk` accepts the edits; `stores`: they are stored or sent to another process.
     pub(crate) fn at(desk: Arc<dyn Desk>, stores: bool) -> Self {
-        Editing { desk, stores, visible: Mutex::default() }
+        Editing { desk, stores, visible: Lock::default() }
     }
 
     /// With these edits visible from the start.
     pub(crate) fn seeing(self, visible: VisibleEdits) -> Self {
-        Editing { visible: Mutex::new(visible), ..self }
+        Editing { visible: Lock::new(visible), ..self }
     }
 }
 
@@ -203,7 +204,7 @@ impl RunShared {
     }
 
     pub(crate) fn lock_visible(&self) -> MutexGuard<'_, VisibleEdits> {
-        self.editing.visible.lock().unwrap_or_else(PoisonError::into_inner)
+        self.editing.visible.lock()
     }
 
     /// The desk that accepts edits now.

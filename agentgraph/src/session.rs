@@ -8,8 +8,8 @@
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,7 @@ use crate::record::unordered;
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::canonical;
 use agentgraph_checkpoint::delta::{EncodeError, encode};
+use agentgraph_checkpoint::engine::Lock;
 
 /// The run's cell of type `T`. The graph declares it with
 /// [`StateGraph::session`](crate::StateGraph::session); a new run starts with `T::default()`, a resumed one
@@ -60,10 +61,10 @@ pub struct Session<T>(Arc<SessionCell<T>>);
 
 /// A value, and the number of its uses.
 struct SessionCell<T> {
-    value: Mutex<T>,
+    value: Lock<T>,
     uses: AtomicU64,
     /// The last change that came back from a host.
-    changed: Mutex<Option<SessionChange>>,
+    changed: Lock<Option<SessionChange>>,
 }
 
 /// A change of a session by a task on a host.
@@ -86,7 +87,7 @@ impl<T> Session<T> {
     /// change one session side by side are an error:
     /// [`Code::ConcurrentSession`](crate::Code::ConcurrentSession).
     pub fn with<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
-        let mut value = self.0.value.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut value = self.0.value.lock();
         // Counted under the lock, so that a commit which reads the new count also reads the changed value.
         self.0.uses.fetch_add(1, Ordering::Release);
         change(&mut value)
@@ -124,7 +125,7 @@ pub(crate) struct SessionKind {
     encode: fn(&AnyCell, &mut Vec<u8>) -> Result<(), EncodeError>,
     /// Puts a value of another process in, by its bytes.
     replace: fn(&AnyCell, &[u8]) -> Result<(), rmp_serde::decode::Error>,
-    changed: fn(&AnyCell) -> Option<&Mutex<Option<SessionChange>>>,
+    changed: fn(&AnyCell) -> Option<&Lock<Option<SessionChange>>>,
 }
 
 impl SessionKind {
@@ -134,8 +135,8 @@ impl SessionKind {
             id: TypeId::of::<T>(),
             open: |stored, used| {
                 let value = stored.map_or_else(|| Ok(T::default()), agentgraph_checkpoint::delta::decode)?;
-                let (value, uses) = (Mutex::new(value), AtomicU64::new(used.into()));
-                Ok(Arc::new(SessionCell { value, uses, changed: Mutex::default() }))
+                let (value, uses) = (Lock::new(value), AtomicU64::new(used.into()));
+                Ok(Arc::new(SessionCell { value, uses, changed: Lock::default() }))
             },
             uses: |cell| {
                 cell.downcast_ref::<SessionCell<T>>().map_or(0, |cell| cell.uses.load(Ordering::Acquire))
@@ -143,12 +144,12 @@ impl SessionKind {
             encode: |cell, bytes| {
                 let cell = cell.downcast_ref::<SessionCell<T>>();
                 let cell = cell.ok_or_else(|| EncodeError::new("its cell has another type"))?;
-                encode(bytes, &*cell.value.lock().unwrap_or_else(PoisonError::into_inner))
+                encode(bytes, &*cell.value.lock())
             },
             replace: |cell, bytes| {
                 let value = agentgraph_checkpoint::delta::decode(bytes)?;
                 if let Some(cell) = cell.downcast_ref::<SessionCell<T>>() {
-                    let mut old = cell.value.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut old = cell.value.lock();
                     cell.uses.fetch_add(1, Ordering::Release);
                     *old = value;
                 }
@@ -274,7 +275,7 @@ impl Sessions {
             let cells = self.kinds.iter().zip(&self.cells);
             let Some((kind, cell)) = cells.into_iter().find(|(kind, _)| kind.name == *name) else { continue };
             let Some(last) = (kind.changed)(cell) else { continue };
-            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = last.lock();
             if let Some(other) = last.as_ref().filter(|other| other.task != by.task)
                 && (other.is_beside(by) || kind.differs(cell, before))
             {

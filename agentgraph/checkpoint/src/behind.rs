@@ -8,7 +8,7 @@
 //! missing one. The next call that settles the thread returns the error.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
@@ -22,6 +22,7 @@ use crate::delegate;
 use crate::error::{StoreCode, StoreError};
 use crate::id::CheckpointId;
 use crate::leases::{Leases, leases_of};
+use crate::lock::Lock;
 use crate::row::{ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, Tail};
 use crate::upkeep::{self, Upkeep};
 
@@ -36,10 +37,11 @@ pub struct Behind {
 
 #[derive(Default)]
 struct Traffic {
-    lanes: Mutex<HashMap<String, Lane>>,
+    /// Locked before `failed`, or without it.
+    lanes: Lock<HashMap<String, Lane>>,
     /// The threads with a failed write since they were last settled, each with the error until a caller has
     /// received it.
-    failed: Mutex<HashMap<String, Option<StoreError>>>,
+    failed: Lock<HashMap<String, Option<StoreError>>>,
 }
 
 /// The sending side of one thread's task. Jobs are sent while the lanes are locked, so a task that finds no
@@ -51,7 +53,7 @@ struct Lane {
 }
 
 /// The fences of leases of dropped runs. A lease is released when all writes of its run are stored.
-type Leaving = Mutex<Vec<u64>>;
+type Leaving = Lock<Vec<u64>>;
 
 /// A job, and the permit that it holds until it is done.
 struct Handed {
@@ -84,14 +86,14 @@ impl Behind {
     pub async fn settle(&self, thread: &str) -> Result<(), StoreError> {
         let (done, is_done) = oneshot::channel();
         // Without a lane nothing is under way, and dropping the sender ends the wait at once.
-        if let Some(lane) = self.traffic.lanes().get(thread) {
+        if let Some(lane) = self.traffic.lanes.lock().get(thread) {
             let _ = lane.jobs.send(Handed { job: Job::Settle(done), _room: None });
         } else {
             drop(done);
         }
         // A task that ends early has recorded its lost writes as a failure.
         let _ = is_done.await;
-        match lock(&self.traffic.failed).remove(thread).flatten() {
+        match self.traffic.failed.lock().remove(thread).flatten() {
             Some(error) => Err(error),
             None => Ok(()),
         }
@@ -100,7 +102,7 @@ impl Behind {
     /// Uses the lane of a thread, and opens it if there is none. Returns the error of an earlier write
     /// instead, once.
     fn with_lane<T>(&self, thread: &str, use_it: impl FnOnce(&Lane) -> T) -> Result<T, StoreError> {
-        let mut lanes = self.traffic.lanes();
+        let mut lanes = self.traffic.lanes.lock();
         self.traffic.check(thread)?;
         if let Some(lane) = lanes.get(thread) {
             return Ok(use_it(lane));
@@ -156,13 +158,8 @@ fn task_ended(thread: &str) -> StoreError {
 }
 
 impl Traffic {
-    /// Locked before `failed`, or without it.
-    fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
-        lock(&self.lanes)
-    }
-
     fn check(&self, thread: &str) -> Result<(), StoreError> {
-        match lock(&self.failed).get_mut(thread) {
+        match self.failed.lock().get_mut(thread) {
             None => Ok(()),
             Some(error) => Err(error.take().unwrap_or_else(|| {
                 let problem = "an earlier commit of the run failed, so nothing can be stored after it";
@@ -170,10 +167,6 @@ impl Traffic {
             })),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The task of one thread. It ends when nothing is under way.
@@ -210,8 +203,8 @@ impl Line {
     /// Ends the lane and returns true, unless a new job has arrived.
     fn try_end_lane(&mut self) -> bool {
         let traffic = self.traffic.upgrade();
-        let mut lanes = traffic.as_ref().map(|traffic| traffic.lanes());
-        self.left = self.jobs.is_empty() && lock(&self.leaving).is_empty();
+        let mut lanes = traffic.as_ref().map(|traffic| traffic.lanes.lock());
+        self.left = self.jobs.is_empty() && self.leaving.lock().is_empty();
         if let Some(lanes) = lanes.as_mut().filter(|_| self.left) {
             lanes.remove(&self.thread);
         }
@@ -239,7 +232,7 @@ impl Line {
         if let Err(error) = stored {
             self.failed = true;
             if let Some(traffic) = self.traffic.upgrade() {
-                lock(&traffic.failed).insert(self.thread.clone(), Some(error));
+                traffic.failed.lock().insert(self.thread.clone(), Some(error));
             }
         }
     }
@@ -249,12 +242,12 @@ impl Line {
         while let Some(fence) = self.next_to_leave() {
             // A lease that cannot be released ends by time.
             let _ = leases_of(&*self.saver).release(&self.thread, fence).await;
-            lock(&self.leaving).retain(|leaving| *leaving != fence);
+            self.leaving.lock().retain(|leaving| *leaving != fence);
         }
     }
 
     fn next_to_leave(&self) -> Option<u64> {
-        lock(&self.leaving).first().copied()
+        self.leaving.lock().first().copied()
     }
 }
 
@@ -262,20 +255,22 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if let Some(traffic) = self.traffic.upgrade().filter(|_| !self.left) {
-            let mut lanes = traffic.lanes();
+            let mut lanes = traffic.lanes.lock();
             self.jobs.close();
             let mut lost = self.busy;
             while let Ok(handed) = self.jobs.try_recv() {
                 lost |= matches!(handed.job, Job::Put(_) | Job::Writes { .. });
             }
             if lost {
-                lock(&traffic.failed)
+                traffic
+                    .failed
+                    .lock()
                     .entry(self.thread.clone())
                     .or_insert_with(|| Some(task_ended(&self.thread)));
             }
             lanes.remove(&self.thread);
         }
-        for fence in std::mem::take(&mut *lock(&self.leaving)) {
+        for fence in std::mem::take(&mut *self.leaving.lock()) {
             leases_of(&*self.saver).let_go(&self.thread, fence);
         }
     }
@@ -332,9 +327,9 @@ impl Checkpointer for Behind {
 #[async_trait]
 impl Leases for Behind {
     fn let_go(&self, thread: &str, fence: u64) {
-        let lanes = self.traffic.lanes();
+        let lanes = self.traffic.lanes.lock();
         match lanes.get(thread) {
-            Some(lane) => lock(&lane.leaving).push(fence),
+            Some(lane) => lane.leaving.lock().push(fence),
             None => {
                 drop(lanes);
                 leases_of(&*self.inner).let_go(thread, fence);

@@ -77,6 +77,7 @@
 // - `format`: the number of the format, and the shape of MessagePack
 // - `source`: why a checkpoint was written
 // - `id`: the ids of runs, tasks and checkpoints
+// - `lock`: a mutex that no panic makes unusable
 
 #[doc(hidden)]
 pub mod behind;
@@ -106,6 +107,7 @@ mod lease;
 mod leased;
 #[doc(hidden)]
 pub mod leases;
+mod lock;
 mod memory;
 mod owned;
 mod place;
@@ -169,6 +171,7 @@ pub mod engine {
     pub use crate::error::{corrupt, message_and_causes, unreadable};
     pub use crate::id::TaskPlace;
     pub use crate::leased::Leased;
+    pub use crate::lock::Lock;
     pub use crate::refused::Refused;
     pub use crate::row::{IMPOSSIBLE, check_id, is_possible};
 }

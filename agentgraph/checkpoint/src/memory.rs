@@ -5,7 +5,7 @@ mod shared;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -25,6 +25,7 @@ use crate::error::{stale, thread_exists, unknown_thread};
 use crate::id::CheckpointId;
 use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms, lease_lost};
 use crate::leases::Leases;
+use crate::lock::Lock;
 use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting, WaitingQuery,
 };
@@ -55,9 +56,9 @@ use crate::upkeep::Upkeep;
 /// clone is another handle of the same store.
 #[derive(Clone, Debug)]
 pub struct MemorySaver {
-    store: Arc<Mutex<Store>>,
+    store: Arc<Lock<Store>>,
     /// Locked before `store`, or without it.
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Lock<Shared>>,
     share_from: usize,
     /// Notified whenever a thread is released.
     released: Arc<Notify>,
@@ -121,20 +122,12 @@ impl MemorySaver {
 
     /// Separates the large values from bytes to be stored.
     fn keep(&self, bytes: &[u8], pieces: &Pieces) -> Kept {
-        let held = if pieces.is_empty() {
-            Vec::new()
-        } else {
-            self.shared.lock().unwrap_or_else(PoisonError::into_inner).hold(bytes, pieces)
-        };
+        let held = if pieces.is_empty() { Vec::new() } else { self.shared.lock().hold(bytes, pieces) };
         Kept { rest: pieces.rest(bytes).into_owned(), pieces: held }
     }
 
-    fn store(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with_branches<T>(&self, place: Place<'_>, read: impl FnOnce(&Branches) -> T) -> T {
-        let store = self.store();
+        let store = self.store.lock();
         let namespaces = store.threads.get(place.thread).map_or(&[][..], |thread| &thread.namespaces);
         let found = namespaces.iter().find(|(name, _)| equal(name, place.namespace));
         match found {
@@ -151,7 +144,7 @@ impl MemorySaver {
         parent: Option<CheckpointId>,
         change: impl FnOnce(&mut Branch) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         let thread = match store.threads.get_mut(place.thread) {
             Some(thread) => thread,
             None if parent.is_some() && fence == 0 => return Err(stale(place, id)),
@@ -200,7 +193,7 @@ impl MemorySaver {
     }
 
     fn release_now(&self, thread: &str, fence: u64) {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         let Some(found) = store.threads.get_mut(thread) else { return };
         if found.lease.is_some_and(|held| held.fence == fence) {
             found.lease = None;
@@ -273,7 +266,7 @@ impl Checkpointer for MemorySaver {
     }
 
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        let store = self.store();
+        let store = self.store.lock();
         let begun = store
             .threads
             .iter()
@@ -282,7 +275,7 @@ impl Checkpointer for MemorySaver {
     }
 
     async fn delete_thread(&self, thread: &str) -> Result<(), StoreError> {
-        self.store().threads.remove(thread);
+        self.store.lock().threads.remove(thread);
         self.released.notify_waiters();
         Ok(())
     }
@@ -301,7 +294,7 @@ impl Checkpointer for MemorySaver {
 #[async_trait]
 impl Leases for MemorySaver {
     async fn acquire(&self, thread: &str, terms: LeaseTerms) -> Result<Claim, StoreError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         let Store { threads, fences } = &mut *store;
         let found = match threads.get_mut(thread) {
             Some(found) => found,
@@ -323,7 +316,7 @@ impl Leases for MemorySaver {
     }
 
     async fn renew(&self, thread: &str, fence: u64, until: SystemTime) -> Result<bool, StoreError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         let held = store.threads.get_mut(thread).and_then(|thread| thread.lease.as_mut());
         let held = held.filter(|held| held.fence == fence);
         Ok(held.map(|held| held.until = until).is_some())
@@ -341,7 +334,7 @@ impl Leases for MemorySaver {
     async fn released(&self, thread: &str, fence: u64) {
         loop {
             let rings = self.released.notified();
-            let held = self.store().threads.get(thread).and_then(|thread| thread.lease);
+            let held = self.store.lock().threads.get(thread).and_then(|thread| thread.lease);
             if held.is_none_or(|held| held.fence != fence) {
                 return;
             }
@@ -351,7 +344,7 @@ impl Leases for MemorySaver {
 
     async fn ask_to_stop(&self, thread: &str, now: SystemTime) -> Result<Option<u64>, StoreError> {
         let asked = {
-            let mut store = self.store();
+            let mut store = self.store.lock();
             let held = store.threads.get_mut(thread).and_then(|thread| thread.lease.as_mut());
             held.filter(|held| held.until > now).map(|held| {
                 held.asked_to_stop = true;
@@ -365,7 +358,7 @@ impl Leases for MemorySaver {
     }
 
     async fn held(&self, query: HeldQuery<'_>) -> Result<Vec<HeldLease>, StoreError> {
-        let store = self.store();
+        let store = self.store.lock();
         let range = match (query.thread, query.after) {
             (Some(thread), _) => (Bound::Included(thread), Bound::Included(thread)),
             (None, Some(after)) => (Bound::Excluded(after), Bound::Unbounded),
@@ -389,7 +382,7 @@ impl Leases for MemorySaver {
 #[async_trait]
 impl Catalog for MemorySaver {
     async fn waiting(&self, query: WaitingQuery<'_>) -> Result<Vec<Waiting>, StoreError> {
-        let store = self.store();
+        let store = self.store.lock();
         let from = query.after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut found = Vec::new();
         let mut threads = 0;
@@ -415,7 +408,7 @@ impl Catalog for MemorySaver {
     }
 
     async fn namespaces(&self, thread: &str) -> Result<Vec<String>, StoreError> {
-        let store = self.store();
+        let store = self.store.lock();
         let namespaces = store.threads.get(thread).map_or(&[][..], |thread| &thread.namespaces);
         let begun = namespaces.iter().filter(|(_, branches)| branches.newest().is_some());
         let mut names: Vec<String> = begun.map(|(name, _)| name.clone()).collect();
@@ -429,12 +422,11 @@ impl Catalog for MemorySaver {
 
     async fn usage(&self) -> Result<Usage, StoreError> {
         let mut usage = Usage::default();
-        let store = self.store();
+        let store = self.store.lock();
         let places = store.threads.values().flat_map(|thread| &thread.namespaces);
         places.flat_map(|(_, branches)| branches.all()).for_each(|branch| branch.count(&mut usage));
         drop(store);
-        (usage.values, usage.value_bytes) =
-            self.shared.lock().unwrap_or_else(PoisonError::into_inner).count();
+        (usage.values, usage.value_bytes) = self.shared.lock().count();
         Ok(usage)
     }
 }
@@ -442,7 +434,7 @@ impl Catalog for MemorySaver {
 #[async_trait]
 impl Upkeep for MemorySaver {
     async fn copy_thread(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         if store.threads.get(to).is_some_and(|thread| !thread.namespaces.is_empty()) {
             return Err(thread_exists(to));
         }
@@ -457,7 +449,7 @@ impl Upkeep for MemorySaver {
         let pieces = of_rewrite(&rewrite, self.share_from);
         let fulls = rewrite.fulls.iter().zip(&pieces);
         let kept: Vec<Kept> = fulls.map(|((_, record), pieces)| self.keep(record, pieces)).collect();
-        let mut store = self.store();
+        let mut store = self.store.lock();
         let Some(found) = store.threads.get_mut(thread) else {
             return if rewrite.fence == 0 { Ok(()) } else { Err(lease_lost(thread)) };
         };

@@ -30,7 +30,7 @@ pub use open::{SqliteSaverBuilder, Synchronous};
 use std::fmt;
 use std::path::Path;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -48,6 +48,7 @@ use crate::error::StoreError;
 use crate::id::CheckpointId;
 use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::Leases;
+use crate::lock::Lock;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
 use crate::services::yield_now;
 use crate::stops::StopListeners;
@@ -137,7 +138,7 @@ pub struct SqliteSaver {
     /// Rows that wait for the next commit.
     queue: Arc<Queue>,
     /// No queued row is stored before this time, since another process writes.
-    not_before: Arc<Mutex<Option<Instant>>>,
+    not_before: Arc<Lock<Option<Instant>>>,
     owner: Arc<Owner>,
     anchor: Arc<Anchor>,
     /// Notified whenever this saver releases a thread.
@@ -271,20 +272,18 @@ impl SqliteSaver {
             match (self.connection.try_with(commit), ticket.take()) {
                 (_, Some(outcome)) => return outcome,
                 (None, None) => left.await,
-                (Some(Progress::Busy), None) => *self.not_before() = Some(Instant::now() + patience.next()),
+                (Some(Progress::Busy), None) => {
+                    *self.not_before.lock() = Some(Instant::now() + patience.next())
+                }
                 (Some(Progress::Committed), None) => let_others_store().await,
                 (Some(Progress::Empty), None) => return Err(self.home.lost()),
             }
         }
     }
 
-    fn not_before(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.not_before.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// `None` if the time has passed.
     fn pause_until(&self) -> Option<Instant> {
-        let mut not_before = self.not_before();
+        let mut not_before = self.not_before.lock();
         not_before.take_if(|until| *until <= Instant::now());
         *not_before
     }

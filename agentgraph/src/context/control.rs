@@ -5,8 +5,8 @@
 
 use agentgraph_checkpoint::CheckpointId;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use serde::Serialize;
@@ -22,6 +22,7 @@ use crate::graph::overlay::Overlay;
 use crate::record::once::{OnceKey, StoredOnce};
 use crate::spans::SpanEnd;
 use crate::words::{AskedQuestion, Interrupt, Rejection, Spot, StopReason, StoredStop, TaskEnd};
+use agentgraph_checkpoint::engine::Lock;
 
 /// The error of [`Ctx::interrupt`](crate::Ctx::interrupt) while there is no answer. Return it with `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,18 +37,18 @@ pub(crate) struct Control {
     /// The superstep of these cells.
     step: AtomicU64,
     used: AtomicBool,
-    cells: Mutex<HashMap<u32, TaskCell>>,
+    cells: Lock<HashMap<u32, TaskCell>>,
     /// The running tasks of a run without supersteps, where each task has its own index.
-    running: Option<Mutex<BTreeSet<u32>>>,
+    running: Option<Lock<BTreeSet<u32>>>,
     once_storage: OnceStorage,
     /// The results of durable steps that wait for the loop to store them, by task, so that taking one does
     /// not cost a look at all others.
-    unstored: Mutex<Vec<(TaskRequest, Arc<OnceKey>)>>,
+    unstored: Lock<Vec<(TaskRequest, Arc<OnceKey>)>>,
     /// Whether there are any.
     has_unstored: AtomicBool,
     warned_of_once: AtomicBool,
     /// Attempts that another thread may still run although their run has given them up.
-    abandoned: Mutex<HashSet<AttemptKey>>,
+    abandoned: Lock<HashSet<AttemptKey>>,
     has_abandoned: AtomicBool,
 }
 
@@ -135,7 +136,7 @@ pub(crate) enum TaskVerdict {
 impl Control {
     /// The cells of a run; `eager` if it has no supersteps.
     pub(crate) fn of(eager: bool, once_storage: OnceStorage) -> Self {
-        Control { running: eager.then(Mutex::default), once_storage, ..Control::default() }
+        Control { running: eager.then(Lock::default), once_storage, ..Control::default() }
     }
 
     /// Whether the tasks of the run belong to supersteps.
@@ -147,35 +148,35 @@ impl Control {
     /// Records the start of a task that belongs to no superstep.
     pub(crate) fn enter(&self, index: u32) {
         if let Some(running) = &self.running {
-            lock(running).insert(index);
+            running.lock().insert(index);
         }
     }
 
     /// Records the end of such a task.
     pub(crate) fn leave(&self, index: u32) {
         if let Some(running) = &self.running {
-            lock(running).remove(&index);
+            running.lock().remove(&index);
             if self.in_use() {
-                self.cells().remove(&index);
+                self.cells.lock().remove(&index);
             }
         }
     }
 
     /// Ends what an attempt may do for its task: its code may go on for a while on another thread.
     pub(crate) fn abandon(&self, attempt: TaskRequest) {
-        lock(&self.abandoned).insert(attempt_key(attempt));
+        self.abandoned.lock().insert(attempt_key(attempt));
         self.has_abandoned.store(true, Ordering::Release);
     }
 
     /// Whether this task is running. A context that outlives its task must not act for the next task with
     /// the same index, and an abandoned attempt not for the next one.
     fn is_running(&self, task: TaskRequest) -> bool {
-        if self.has_abandoned.load(Ordering::Acquire) && lock(&self.abandoned).contains(&attempt_key(task)) {
+        if self.has_abandoned.load(Ordering::Acquire) && self.abandoned.lock().contains(&attempt_key(task)) {
             return false;
         }
         match &self.running {
             None => task.step == self.step(),
-            Some(running) => lock(running).contains(&task.index),
+            Some(running) => running.lock().contains(&task.index),
         }
     }
 
@@ -194,7 +195,7 @@ impl Control {
     #[inline]
     pub(crate) fn clear(&self) {
         if self.in_use() {
-            self.cells().clear();
+            self.cells.lock().clear();
             self.used.store(false, Ordering::Release);
         }
     }
@@ -203,13 +204,13 @@ impl Control {
     /// answers.
     pub(crate) fn hand_over(&self, index: u32) {
         if self.in_use() {
-            self.cells().remove(&index);
+            self.cells.lock().remove(&index);
         }
     }
 
     /// Gives a task its questions of earlier calls, with the answers, and the results of its durable steps.
     pub(crate) fn recall(&self, index: u32, asked: Vec<AskedQuestion>, once: Vec<(u32, StoredOnce)>) {
-        let mut cells = self.cells();
+        let mut cells = self.cells.lock();
         let cell = cells.entry(index).or_default();
         cell.questions = Questions::of(asked);
         cell.once = (!once.is_empty()).then(|| Box::new(OnceResults::of(once)));
@@ -226,12 +227,12 @@ impl Control {
             return None;
         }
         self.used.store(true, Ordering::Release);
-        Some(look(self.cells().entry(task.index).or_default().once.get_or_insert_default()))
+        Some(look(self.cells.lock().entry(task.index).or_default().once.get_or_insert_default()))
     }
 
     /// Records that a result waits to be stored.
     pub(super) fn note_unstored(&self, task: TaskRequest, key: Arc<OnceKey>) {
-        lock(&self.unstored).push((task, key));
+        self.unstored.lock().push((task, key));
         self.has_unstored.store(true, Ordering::Release);
     }
 
@@ -246,9 +247,9 @@ impl Control {
         if !self.has_unstored.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
-        let mut unstored = std::mem::take(&mut *lock(&self.unstored));
+        let mut unstored = std::mem::take(&mut *self.unstored.lock());
         unstored.sort_by_key(|(task, _)| task.index);
-        let mut cells = self.cells();
+        let mut cells = self.cells.lock();
         let taken = unstored
             .iter()
             .map(|(task, key)| cells.get_mut(&task.index)?.once.as_mut()?.take_unstored(*task, key));
@@ -257,7 +258,7 @@ impl Control {
 
     /// Records that results are stored, and wakes the steps that wait for that.
     pub(crate) fn mark_stored(&self, stored: &[NewOnce]) {
-        let mut cells = self.cells();
+        let mut cells = self.cells.lock();
         let wakers =
             stored.iter().map(|one| cells.get_mut(&one.index)?.once.as_mut()?.mark_stored(&one.result.key));
         let wakers: Vec<Waker> = wakers.flatten().collect();
@@ -268,7 +269,7 @@ impl Control {
     /// Looks at the durable steps of a task that may have ended, if it has any.
     pub(super) fn leave_once(&self, task: TaskRequest, look: impl FnOnce(&mut OnceResults)) {
         if self.is_running(task)
-            && let Some(once) = self.cells().get_mut(&task.index).and_then(|cell| cell.once.as_mut())
+            && let Some(once) = self.cells.lock().get_mut(&task.index).and_then(|cell| cell.once.as_mut())
         {
             look(once);
         }
@@ -288,7 +289,7 @@ impl Control {
     /// Called before each call of the node's function. `Err` if the task already waits: then the function
     /// must not be called.
     pub(crate) fn begin_call(&self, request: TaskRequest) -> Result<(), Interrupted> {
-        let mut cells = self.cells();
+        let mut cells = self.cells.lock();
         let Some(cell) = cells.get_mut(&request.index) else { return Ok(()) };
         cell.questions.begin_attempt();
         if let Some(once) = &mut cell.once {
@@ -310,7 +311,7 @@ impl Control {
         if !self.is_running(task) {
             return Err(Rejection::TooLate);
         }
-        let mut cells = self.cells();
+        let mut cells = self.cells.lock();
         let cell = cells.entry(task.index).or_default();
         if cell.edits.as_ref().is_some_and(|draft| draft.attempt > task.attempt) {
             return Err(Rejection::TooLate);
@@ -328,13 +329,13 @@ impl Control {
 
     /// The edits of a task that has succeeded.
     pub(crate) fn take_edits(&self, index: u32) -> Vec<ProposedEdit> {
-        let edits = self.cells().get_mut(&index).and_then(|cell| cell.edits.take());
+        let edits = self.cells.lock().get_mut(&index).and_then(|cell| cell.edits.take());
         edits.map(|draft| draft.proposed).unwrap_or_default()
     }
 
     /// Drops the edits of attempts other than this one, which has succeeded.
     pub(crate) fn keep_edits_of(&self, index: u32, attempt: u32) {
-        if let Some(cell) = self.cells().get_mut(&index) {
+        if let Some(cell) = self.cells.lock().get_mut(&index) {
             cell.edits.take_if(|draft| draft.attempt != attempt);
         }
     }
@@ -386,7 +387,7 @@ impl Control {
     /// Whether the attempt has called every durable step that has a result, and has asked every question that
     /// has an answer.
     pub(super) fn is_beyond_earlier_calls(&self, task: TaskRequest) -> bool {
-        let cells = self.cells();
+        let cells = self.cells.lock();
         let cell = cells.get(&task.index).filter(|_| self.is_running(task));
         let has_called_all = |cell: &TaskCell| cell.once.as_ref().is_none_or(|once| once.has_called_all());
         cell.is_none_or(|cell| has_called_all(cell) && cell.questions.has_asked_all_answered())
@@ -394,19 +395,19 @@ impl Control {
 
     /// The results of a task's durable steps, in the order in which they came.
     pub(super) fn done_steps(&self, task: TaskRequest) -> Vec<StoredOnce> {
-        let cells = self.cells();
+        let cells = self.cells.lock();
         let cell = cells.get(&task.index).filter(|_| self.is_running(task));
         cell.and_then(|cell| cell.once.as_ref()).map(|once| once.all()).unwrap_or_default()
     }
 
     fn with_questions<R>(&self, task: TaskRequest, ask: impl FnOnce(&mut Questions) -> R) -> R {
-        ask(&mut self.cells().entry(task.index).or_default().questions)
+        ask(&mut self.cells.lock().entry(task.index).or_default().questions)
     }
 
     /// Records the number of attempts of a task that has had more than one.
     pub(crate) fn note_attempts(&self, index: u32, attempts: u32) {
         self.used.store(true, Ordering::Release);
-        self.cells().entry(index).or_default().attempts = attempts;
+        self.cells.lock().entry(index).or_default().attempts = attempts;
     }
 
     /// The number of attempts that a task has had.
@@ -414,34 +415,34 @@ impl Control {
     pub(crate) fn attempts(&self, index: u32) -> u32 {
         match self.in_use() {
             false => 1,
-            true => self.cells().get(&index).map_or(1, |cell| cell.attempts.max(1)),
+            true => self.cells.lock().get(&index).map_or(1, |cell| cell.attempts.max(1)),
         }
     }
 
     /// Records that the result of a task comes from the cache of its node.
     pub(crate) fn note_cached(&self, index: u32) {
         self.used.store(true, Ordering::Release);
-        self.cells().entry(index).or_default().is_cached = true;
+        self.cells.lock().entry(index).or_default().is_cached = true;
     }
 
     /// Whether the result of a task may be used for other tasks: a person's answer is valid only for its
     /// thread, and temporary edits only for their run.
     pub(crate) fn is_reusable(&self, index: u32) -> bool {
         !self.in_use()
-            || self.cells().get(&index).is_none_or(|cell| {
+            || self.cells.lock().get(&index).is_none_or(|cell| {
                 !cell.is_closed() && cell.questions.asked().is_empty() && cell.edits.is_none()
             })
     }
 
     /// How a task ended that has a result.
     pub(crate) fn done_end(&self, index: u32) -> TaskEnd {
-        let is_cached = self.in_use() && self.cells().get(&index).is_some_and(|cell| cell.is_cached);
+        let is_cached = self.in_use() && self.cells.lock().get(&index).is_some_and(|cell| cell.is_cached);
         if is_cached { TaskEnd::Cached } else { TaskEnd::Done }
     }
 
     /// The questions of a task in earlier calls.
     pub(crate) fn asked(&self, index: u32) -> Vec<AskedQuestion> {
-        self.cells().get(&index).map(|cell| cell.questions.asked().to_vec()).unwrap_or_default()
+        self.cells.lock().get(&index).map(|cell| cell.questions.asked().to_vec()).unwrap_or_default()
     }
 
     /// Records a question without an answer that the task asked in another process.
@@ -479,7 +480,7 @@ impl Control {
     pub(crate) fn put_inside(&self, task: TaskRequest, inside: ChildPause) -> Interrupted {
         if self.is_running(task) {
             self.used.store(true, Ordering::Release);
-            let mut cells = self.cells();
+            let mut cells = self.cells.lock();
             let cell = cells.entry(task.index).or_default();
             (cell.inside, cell.is_inside) = (Some(Box::new(inside)), true);
         }
@@ -493,13 +494,13 @@ impl Control {
 
     /// Whether the task waits, so that it must not be called again.
     pub(crate) fn is_closed(&self, index: u32) -> bool {
-        self.in_use() && self.cells().get(&index).is_some_and(TaskCell::is_closed)
+        self.in_use() && self.cells.lock().get(&index).is_some_and(TaskCell::is_closed)
     }
 
     /// The reason why the task waits, if it does; read before its result. The result of a run inside it is
     /// returned once.
     pub(crate) fn verdict(&self, index: u32) -> Option<TaskVerdict> {
-        let mut cells = self.cells();
+        let mut cells = self.cells.lock();
         let cell = cells.get_mut(&index)?;
         if let Some(inside) = cell.inside.take() {
             return Some(TaskVerdict::Inside(*inside));
@@ -516,7 +517,7 @@ impl Control {
 
     /// The end of an attempt whose task must not be called again, as its span shows it.
     pub(crate) fn span_end(&self, index: u32) -> Option<SpanEnd> {
-        let cells = self.cells();
+        let cells = self.cells.lock();
         let cell = cells.get(&index).filter(|cell| cell.is_closed())?;
         if let Some(inside) = &cell.inside {
             return Some(inside.span_end());
@@ -528,14 +529,6 @@ impl Control {
             (None, None) => Ok("interrupted"),
         })
     }
-
-    fn cells(&self) -> MutexGuard<'_, HashMap<u32, TaskCell>> {
-        lock(&self.cells)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// serde's message about a value that does not fit, without the text of the value: it may be long, or

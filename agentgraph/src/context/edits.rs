@@ -1,13 +1,14 @@
 //! [`Edits`]: the interface by which a task changes its graph.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::context::{RunShared, TaskRequest, VisibleEdits};
 use crate::words::{EditError, GraphEdit, Rejection};
+use agentgraph_checkpoint::engine::Lock;
 
 /// A node that is not data: a function from the caller, in the type of its discipline.
 pub(crate) type NodeValue = Arc<dyn Any + Send + Sync>;
@@ -63,14 +64,14 @@ pub(crate) trait Desk: Send + Sync {
 
 /// A desk without checks: edits made before a pass are checked when the pass starts.
 #[derive(Default)]
-pub(crate) struct EditCollector(Mutex<Vec<CollectedEdit>>);
+pub(crate) struct EditCollector(Lock<Vec<CollectedEdit>>);
 
 /// An edit, with its function if it adds one.
 pub(crate) type CollectedEdit = (GraphEdit, Option<NodeValue>);
 
 impl EditCollector {
     pub(crate) fn take(&self) -> Vec<CollectedEdit> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 
@@ -82,7 +83,7 @@ impl Desk for EditCollector {
         edit: &GraphEdit,
         made: Option<NodeValue>,
     ) -> Result<(), Rejection> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((edit.clone(), made));
+        self.0.lock().push((edit.clone(), made));
         Ok(())
     }
 }

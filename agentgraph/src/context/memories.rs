@@ -7,14 +7,14 @@
 
 use agentgraph_checkpoint::CheckpointId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{RunShared, TaskRequest};
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::header::StoredMemories;
 
 /// The memories that a run names.
 #[derive(Default)]
-pub(crate) struct Memories(Mutex<Inner>);
+pub(crate) struct Memories(Lock<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -32,20 +32,20 @@ struct Inner {
 impl Memories {
     /// The memories that a record names.
     pub(crate) fn of(named: StoredMemories) -> Self {
-        Memories(Mutex::new(Inner { named, ..Inner::default() }))
+        Memories(Lock::new(Inner { named, ..Inner::default() }))
     }
 
     /// Starts a call in a namespace that an earlier call has used: the names of that call belong to the
     /// parent run.
     pub(crate) fn begin_call(&self) {
-        let mut inner = self.inner();
+        let mut inner = self.0.lock();
         let named = std::mem::take(&mut inner.named);
         inner.foreign |= !named.is_empty();
     }
 
     /// The names of all memories.
     pub(crate) fn named(&self) -> StoredMemories {
-        self.inner().named.clone()
+        self.0.lock().named.clone()
     }
 
     /// Records the checkpoints of memories after the calls of a task that has ended, to be named when it is
@@ -53,30 +53,30 @@ impl Memories {
     pub(crate) fn ended(&self, index: u32, stand: StoredMemories) {
         if !stand.is_empty() {
             let ended = stand.into_iter().map(|(memory, at)| (memory, Some(at)));
-            self.inner().called.entry(index).or_default().extend(ended);
+            self.0.lock().called.entry(index).or_default().extend(ended);
         }
     }
 
     /// The checkpoints of memories after the calls of a task.
     pub(crate) fn of_task(&self, index: u32) -> StoredMemories {
-        let inner = self.inner();
+        let inner = self.0.lock();
         let called = inner.called.get(&index).into_iter().flatten();
         called.filter_map(|(memory, at)| Some((memory.clone(), (*at)?))).collect()
     }
 
     /// A task ended without a result, or another one replaces it: its calls are dropped.
     pub(crate) fn forget(&self, index: u32) {
-        self.inner().called.remove(&index);
+        self.0.lock().called.remove(&index);
     }
 
     /// Drops the calls of all tasks, since the superstep is not merged.
     pub(crate) fn forget_all(&self) {
-        self.inner().called.clear();
+        self.0.lock().called.clear();
     }
 
     /// Names the checkpoints of memories after the calls of all tasks of the superstep, which is merged.
     pub(crate) fn merge_all(&self) {
-        let mut inner = self.inner();
+        let mut inner = self.0.lock();
         for called in std::mem::take(&mut inner.called).into_values() {
             inner.merge(called);
         }
@@ -84,7 +84,7 @@ impl Memories {
 
     /// [`merge_all`](Self::merge_all) for a task that belongs to no superstep.
     pub(crate) fn merge(&self, index: u32) {
-        let mut inner = self.inner();
+        let mut inner = self.0.lock();
         if let Some(called) = inner.called.remove(&index) {
             inner.merge(called);
         }
@@ -93,21 +93,21 @@ impl Memories {
     /// The memories whose names have changed since the last commit, for a delta; `None` if the delta must
     /// contain all of them.
     pub(crate) fn changes(&self) -> Option<StoredMemories> {
-        let inner = self.inner();
+        let inner = self.0.lock();
         let at = |memory: &String| Some((memory.clone(), *inner.named.get(memory)?));
         (!inner.foreign).then(|| inner.unsaved.iter().filter_map(at).collect())
     }
 
     /// A record with all names is committed.
     pub(crate) fn committed(&self) {
-        let mut inner = self.inner();
+        let mut inner = self.0.lock();
         inner.unsaved.clear();
         inner.foreign = false;
     }
 
     /// Claims a memory for a task. `false` if another task that is not merged has called it.
     fn claim(&self, index: u32, memory: &str) -> bool {
-        let mut inner = self.inner();
+        let mut inner = self.0.lock();
         if inner.called.iter().any(|(other, called)| *other != index && called.contains_key(memory)) {
             return false;
         }
@@ -116,11 +116,7 @@ impl Memories {
     }
 
     fn get(&self, memory: &str) -> Option<(u32, u64)> {
-        self.inner().named.get(memory).copied()
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().named.get(memory).copied()
     }
 }
 

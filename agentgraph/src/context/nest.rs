@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +11,7 @@ use super::{Memories, RunShared, TaskRequest};
 use crate::policy::Places;
 use crate::record::header::StoredStuck;
 use crate::words::{Durability, GraphEdit};
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, TaskId};
 
 /// The task around a run.
@@ -43,7 +44,7 @@ pub(crate) struct Nest {
     pub(crate) drain: Option<CancellationToken>,
     /// The tasks of the first superstep may have been started by an earlier call.
     pub(crate) resumed: bool,
-    step: Mutex<RunningStep>,
+    step: Lock<RunningStep>,
     /// Pending writes were stored on the head without the journal.
     wrote: AtomicBool,
     /// Serializes writes, so that the newest one is stored last.
@@ -52,7 +53,7 @@ pub(crate) struct Nest {
     pub(crate) memories: Arc<Memories>,
     /// Joins that were still waiting when an inner run ended, by superstep, task, and whether a handler
     /// called it.
-    stuck: Mutex<BTreeMap<CallKey, Vec<StoredStuck>>>,
+    stuck: Lock<BTreeMap<CallKey, Vec<StoredStuck>>>,
 }
 
 /// The superstep, the index of the task, and whether it handles a failure.
@@ -91,17 +92,17 @@ impl Nest {
             hears: None,
             drain,
             resumed,
-            step: Mutex::default(),
+            step: Lock::default(),
             wrote: AtomicBool::new(false),
             writing: tokio::sync::Mutex::default(),
             memories,
-            stuck: Mutex::default(),
+            stuck: Lock::default(),
         }
     }
 
     /// Records the superstep that starts, and which of its tasks call subgraphs.
     pub(crate) fn begin_step(&self, head: Option<CheckpointId>, calls: HashMap<(u32, bool), SubgraphCall>) {
-        *lock(&self.step) = RunningStep { head, calls };
+        *self.step.lock() = RunningStep { head, calls };
     }
 
     /// Records the start of a task that belongs to no superstep, and whether it calls a subgraph.
@@ -112,7 +113,7 @@ impl Nest {
         handles: bool,
         call: Option<SubgraphCall>,
     ) {
-        let mut step = lock(&self.step);
+        let mut step = self.step.lock();
         step.head = head;
         if let Some(call) = call {
             step.calls.insert((index, handles), call);
@@ -121,26 +122,26 @@ impl Nest {
 
     /// Records the end of such a task.
     pub(crate) fn leave(&self, index: u32) {
-        let mut step = lock(&self.step);
+        let mut step = self.step.lock();
         step.calls.remove(&(index, false));
         step.calls.remove(&(index, true));
     }
 
     /// Records the new head checkpoint.
     pub(crate) fn set_head(&self, head: Option<CheckpointId>) {
-        lock(&self.step).head = head;
+        self.step.lock().head = head;
     }
 
     /// Returns a call and marks it as called.
     pub(crate) fn call(&self, request: TaskRequest) -> Option<SubgraphCall> {
-        let mut step = lock(&self.step);
+        let mut step = self.step.lock();
         let call = step.calls.get_mut(&(request.index, request.handles))?;
         Some(SubgraphCall { again: std::mem::replace(&mut call.again, true), ..*call })
     }
 
     /// The head checkpoint.
     pub(crate) fn head(&self) -> Option<CheckpointId> {
-        lock(&self.step).head
+        self.step.lock().head
     }
 
     /// Locks the head: until the guard is dropped, no other task stores data of the whole run on it, or
@@ -157,20 +158,20 @@ impl Nest {
     /// Records the joins that were still waiting when the run inside a task ended. Those of an earlier
     /// attempt are dropped.
     pub(crate) fn put_stuck(&self, call: CallKey, joins: Vec<StoredStuck>) {
-        let mut stuck = lock(&self.stuck);
+        let mut stuck = self.stuck.lock();
         if joins.is_empty() { drop(stuck.remove(&call)) } else { drop(stuck.insert(call, joins)) }
     }
 
     /// Takes the joins of all supersteps up to this one, in task order.
     pub(crate) fn take_stuck(&self, step: u64) -> Vec<StoredStuck> {
-        let mut stuck = lock(&self.stuck);
+        let mut stuck = self.stuck.lock();
         let later = stuck.split_off(&(step.saturating_add(1), 0, false));
         std::mem::replace(&mut *stuck, later).into_values().flatten().collect()
     }
 
     /// Takes the joins of one task.
     pub(crate) fn take_stuck_of(&self, index: u32) -> Vec<StoredStuck> {
-        let mut stuck = lock(&self.stuck);
+        let mut stuck = self.stuck.lock();
         let of_task: Vec<CallKey> = stuck.keys().filter(|(_, at, _)| *at == index).copied().collect();
         of_task.iter().filter_map(|call| stuck.remove(call)).flatten().collect()
     }
@@ -185,7 +186,7 @@ impl RunShared {
     /// The joins that were still waiting when the run inside a task of this superstep ended.
     pub(crate) fn stuck_inside(&self, index: u32, handles: bool) -> Vec<StoredStuck> {
         let Some(nest) = &self.nest else { return Vec::new() };
-        lock(&nest.stuck).get(&(self.control.step(), index, handles)).cloned().unwrap_or_default()
+        nest.stuck.lock().get(&(self.control.step(), index, handles)).cloned().unwrap_or_default()
     }
 
     /// Until the guard is dropped, no inner run stores data that belongs to this run.
@@ -263,8 +264,4 @@ impl RunShared {
     pub(crate) fn namespace(&self) -> &str {
         self.outer.as_ref().map_or("", |outer| &outer.namespace)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

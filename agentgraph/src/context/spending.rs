@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::words::{Budget, Spent};
+use agentgraph_checkpoint::engine::Lock;
 
 /// Amounts by unit, in the order of the units.
 pub(crate) type Units = Vec<(String, u64)>;
@@ -19,7 +19,7 @@ pub(crate) struct Spending {
     began: Option<SystemTime>,
     /// The resources used by earlier calls of the run. The units continue in `units`.
     before: Spent,
-    units: Mutex<BTreeMap<Cow<'static, str>, u64>>,
+    units: Lock<BTreeMap<Cow<'static, str>, u64>>,
     counts: AtomicBool,
     /// Supersteps of runs inside tasks, in this call.
     inside: AtomicU64,
@@ -35,7 +35,7 @@ impl Spending {
             began: budget.is_some().then(now),
             budget,
             before,
-            units: Mutex::new(units),
+            units: Lock::new(units),
             counts: AtomicBool::new(counts),
             inside: AtomicU64::new(0),
             unstored: AtomicBool::new(false),
@@ -48,7 +48,7 @@ impl Spending {
         let budget = Budget { units: owned(limits).collect(), ..Budget::default() };
         Spending {
             budget: (!budget.units.is_empty()).then_some(budget),
-            units: Mutex::new(owned(units).collect()),
+            units: Lock::new(owned(units).collect()),
             ..Spending::default()
         }
     }
@@ -58,14 +58,17 @@ impl Spending {
         let listed = |units: &BTreeMap<Cow<'static, str>, u64>| {
             units.iter().map(|(unit, amount)| (unit.to_string(), *amount)).collect()
         };
-        (listed(&self.units()), self.budget.as_ref().map(|budget| listed(&budget.units)).unwrap_or_default())
+        (
+            listed(&self.units.lock()),
+            self.budget.as_ref().map(|budget| listed(&budget.units)).unwrap_or_default(),
+        )
     }
 
     /// The units spent since `before`, which are those of an earlier [`known`](Self::known).
     pub(crate) fn since(&self, before: &Units) -> Units {
         let before =
             |unit: &str| before.iter().find(|(known, _)| known == unit).map_or(0, |(_, amount)| *amount);
-        let units = self.units();
+        let units = self.units.lock();
         let spent = units.iter().map(|(unit, amount)| (unit.to_string(), amount - before(unit).min(*amount)));
         spent.filter(|(_, amount)| *amount > 0).collect()
     }
@@ -80,7 +83,7 @@ impl Spending {
     }
 
     pub(crate) fn spend(&self, unit: &str, amount: u64) {
-        let mut units = self.units();
+        let mut units = self.units.lock();
         match units.get_mut(unit) {
             Some(spent) => *spent = spent.saturating_add(amount),
             None => drop(units.insert(Cow::Owned(unit.to_owned()), amount)),
@@ -90,7 +93,7 @@ impl Spending {
     }
 
     pub(super) fn spent(&self, unit: &str) -> u64 {
-        self.units().get(unit).copied().unwrap_or(0)
+        self.units.lock().get(unit).copied().unwrap_or(0)
     }
 
     /// The rest of a unit; `None` if the budget does not limit it.
@@ -120,7 +123,7 @@ impl Spending {
         Spent {
             supersteps: self.steps(steps),
             micros: self.before.micros.saturating_add(micros),
-            units: self.units().clone(),
+            units: self.units.lock().clone(),
         }
     }
 
@@ -137,9 +140,5 @@ impl Spending {
     /// Whether something was counted since the last call.
     pub(crate) fn take_unstored(&self) -> bool {
         self.counts() && self.unstored.swap(false, Ordering::AcqRel)
-    }
-
-    fn units(&self) -> MutexGuard<'_, BTreeMap<Cow<'static, str>, u64>> {
-        self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

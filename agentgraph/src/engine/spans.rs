@@ -3,7 +3,7 @@
 //! A call has them if a subscriber may listen when it begins. A call without them does not look at a span
 //! again.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
@@ -18,6 +18,7 @@ use crate::extract::Task;
 use crate::graph::run_graph::RunGraph;
 use crate::spans::{SpanEnd, may_be_heard, record_end, record_error};
 use crate::typed::AnyState;
+use agentgraph_checkpoint::engine::Lock;
 
 /// The open spans of a call, below that of the run. Dropping it closes them.
 pub(crate) struct Spans {
@@ -28,7 +29,7 @@ pub(crate) struct Spans {
 
 /// The spans of nodes that have returned and are not judged yet, by the index of their task. The span of a
 /// running task is in its future, so dropping the task closes it.
-type Returned = Arc<Mutex<Vec<(u32, Span)>>>;
+type Returned = Arc<Lock<Vec<(u32, Span)>>>;
 
 impl Spans {
     /// The spans of a call that begins, if a subscriber may listen.
@@ -85,7 +86,7 @@ impl Spans {
         let call = span.in_scope(|| CatchPanic::new(call));
         Box::pin(async move {
             let result = call.instrument(span.clone()).await;
-            lock(&returned).push((task.index, span));
+            returned.lock().push((task.index, span));
             result
         })
     }
@@ -99,7 +100,7 @@ impl Spans {
     ) -> T {
         let span = self.node(node, task);
         let ended = attempt.instrument(span.clone()).await;
-        lock(&self.returned).push((task.index, span));
+        self.returned.lock().push((task.index, span));
         ended
     }
 
@@ -118,7 +119,7 @@ impl Spans {
             record_attempt(&attempt, &shared.control, task, result.as_ref().err());
             result
         });
-        lock(&self.returned).push((task.index, span));
+        self.returned.lock().push((task.index, span));
         result
     }
 
@@ -144,7 +145,7 @@ impl Spans {
     /// Closes the span of a task that was judged.
     #[cold]
     pub(crate) fn end_task(&self, index: u32, end: SpanEnd) {
-        let mut returned = lock(&self.returned);
+        let mut returned = self.returned.lock();
         let at = returned.iter().position(|(other, _)| *other == index);
         let span = at.map(|at| returned.swap_remove(at).1);
         // A subscriber may do anything when a span closes.
@@ -166,8 +167,4 @@ impl NoOutput {
             NoOutput::Leaves(_) => Ok("done"),
         }
     }
-}
-
-fn lock(returned: &Returned) -> MutexGuard<'_, Vec<(u32, Span)>> {
-    returned.lock().unwrap_or_else(PoisonError::into_inner)
 }

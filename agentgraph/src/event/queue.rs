@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::error::BoxError;
 use crate::node::error_code::{code_of, message_of};
 use crate::typed::{AnySchema, AnyState};
 use crate::words::{DurableStepRef, EditError, Replaced, StepEvent, Views};
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::{RunId, TaskId};
 
 /// The queue between a run and its stream.
@@ -25,7 +26,7 @@ pub(crate) struct EventQueue {
     pub(super) schema: AnySchema,
     /// The receiver of the events, in a subgraph.
     inside: Option<ChildEvents>,
-    inner: Mutex<Inner>,
+    inner: Lock<Inner>,
 }
 
 struct Inner {
@@ -84,7 +85,7 @@ impl EventQueue {
             names: names.into(),
             schema,
             inside: None,
-            inner: Mutex::new(inner),
+            inner: Lock::new(inner),
         }
     }
 
@@ -108,30 +109,30 @@ impl EventQueue {
 
     /// Sets the superstep that starts, and the ids of its tasks.
     pub(crate) fn begin_step(&self, step: u64, tasks: Vec<TaskId>) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         (inner.step, inner.tasks) = (step, tasks);
     }
 
     /// Sets the id of a started task without a superstep, or of the handler that replaces it.
     pub(crate) fn enter(&self, request: TaskRequest, id: TaskId, place: u32) {
-        self.inner().running.insert(request.index, (id, place));
+        self.inner.lock().running.insert(request.index, (id, place));
     }
 
     /// Removes such a task when it has ended.
     pub(crate) fn leave(&self, request_index: u32) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.running.remove(&request_index);
         inner.nodes.remove(&request_index);
     }
 
     /// Sets the node of such a task, if the node is temporary.
     pub(crate) fn name(&self, request: TaskRequest, node: Arc<str>) {
-        self.inner().nodes.insert(request.index, node);
+        self.inner.lock().nodes.insert(request.index, node);
     }
 
     /// Replaces the id of a failed task by that of its handler.
     pub(crate) fn hand_over(&self, index: u32, handler: TaskId) {
-        if let Some(task) = self.inner().tasks.get_mut(index as usize) {
+        if let Some(task) = self.inner.lock().tasks.get_mut(index as usize) {
             *task = handler;
         }
     }
@@ -148,7 +149,7 @@ impl EventQueue {
 
     /// Adds an event for each answer that a task has voided by its questions.
     pub(crate) fn push_voided(&self, task: TaskRequest, node: &str, asks: &NewQuestions) {
-        let Some((id, _)) = self.inner().task(task) else { return };
+        let Some((id, _)) = self.inner.lock().task(task) else { return };
         for request in &asks.requests {
             let replaced = request.replaces.as_ref().filter(|replaced| asks.voided.contains(&replaced.n));
             let Some(replaced) = replaced else { continue };
@@ -161,7 +162,7 @@ impl EventQueue {
 
     fn add(&self, step: u64, task: Option<TaskRequest>, kind: EventKind<AnyState>) {
         let run = self.run.get().copied().unwrap_or_default();
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         if inner.ended {
             return;
         }
@@ -183,7 +184,7 @@ impl EventQueue {
 
     /// Adds an event of a subgraph.
     pub(super) fn push_from_inside(&self, event: Event<AnyState>) {
-        let inner = self.inner();
+        let inner = self.inner.lock();
         if !inner.ended {
             self.append(inner, event);
         }
@@ -201,7 +202,7 @@ impl EventQueue {
 
     /// Closes the queue without a reader: runs that wait for room continue, and further events are dropped.
     pub(crate) fn close(&self) {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.ended = true;
         inner.waiting.drain(..).for_each(Waker::wake);
     }
@@ -211,18 +212,18 @@ impl EventQueue {
         if let Some(inside) = &self.inside {
             return inside.to.has_room();
         }
-        let inner = self.inner();
+        let inner = self.inner.lock();
         inner.events.len() < self.capacity || inner.ended
     }
 
     /// The current superstep.
     pub(crate) fn step(&self) -> u64 {
-        self.inner().step
+        self.inner.lock().step
     }
 
     /// The number of unread events.
     pub(crate) fn unread(&self) -> usize {
-        self.inner().events.len()
+        self.inner.lock().events.len()
     }
 
     /// Waits until the queue has room.
@@ -243,7 +244,7 @@ impl EventQueue {
         if let Some(inside) = &self.inside {
             return inside.to.poll_at_most(events, cx);
         }
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         if inner.events.len() <= events || inner.ended {
             return Poll::Ready(());
         }
@@ -252,24 +253,20 @@ impl EventQueue {
     }
 
     fn node(&self, request: TaskRequest) -> String {
-        let begun = || self.inner().nodes.get(&request.index).cloned();
+        let begun = || self.inner.lock().nodes.get(&request.index).cloned();
         let name = self.names.get(request.node as usize).cloned().or_else(begun);
         name.map_or_else(String::new, |name| name.to_string())
     }
 
     /// The next event. If there is none, the next one that is added wakes `reader`.
     pub(crate) fn pop(&self, reader: &Waker) -> Option<Event<AnyState>> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         let event = inner.events.pop_front();
         inner.reader = event.is_none().then(|| reader.clone());
         if inner.events.len() < self.capacity {
             inner.waiting.drain(..).for_each(Waker::wake);
         }
         event
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

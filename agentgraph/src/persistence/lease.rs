@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::Persistence;
 use super::stop::StopRequest;
 use crate::error::{Code, Error};
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::leases::leases_of;
 use agentgraph_checkpoint::services::{Services, yield_now};
 use agentgraph_checkpoint::{Checkpointer, Claim, HearsStops, HeldQuery, LeaseTerms, Place, lease_lost};
@@ -39,11 +40,11 @@ const LOOK_FOR_STOPS: Duration = Duration::from_secs(1);
 /// The leases of one graph's runs.
 #[derive(Default)]
 pub(crate) struct Keeper {
-    held: Mutex<HeldLeases>,
+    held: Lock<HeldLeases>,
     /// Notifies when a task that renewed leases has ended with its runtime.
     unrenewed: Notify,
     /// The runs that wait for each thread, in order of arrival.
-    lines: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    lines: Lock<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 #[derive(Default)]
@@ -334,12 +335,8 @@ impl Drop for RunLease {
 }
 
 impl Keeper {
-    fn held(&self) -> MutexGuard<'_, HeldLeases> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn line(&self, thread: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         if let Some(line) = lines.get(thread).and_then(Weak::upgrade) {
             return line;
         }
@@ -351,7 +348,7 @@ impl Keeper {
 
     /// Records a lease, and notifies runs of this graph that had the thread.
     fn keep(&self, kept: KeptLease) {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         held.leases.retain(|other| {
             let replaced = other.thread == kept.thread;
             if replaced {
@@ -365,7 +362,7 @@ impl Keeper {
     /// Starts a task that renews all leases, if there is none. Returns false if no task renews: without a
     /// runtime there is none, and a lease ends when its time has passed.
     fn ensure_renewal(self: &Arc<Self>, renewal: &Renewal) -> bool {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         // A runtime that is no longer driven keeps its tasks and does not end.
         if held.renewer.as_ref().is_some_and(|renewer| renewer.seen.elapsed() < renewal.length) {
             return true;
@@ -377,7 +374,7 @@ impl Keeper {
         // A runtime that is shutting down drops the task at once, and the drop takes the lock.
         drop(held);
         runtime.spawn(renew(Renewer { keeper: Arc::downgrade(self), number }, renewal.clone()));
-        self.held().renewer.is_some()
+        self.held.lock().renewer.is_some()
     }
 
     /// Ensures, while it is polled, that a task renews the leases: the present one may belong to a runtime
@@ -395,13 +392,13 @@ impl Keeper {
     }
 
     fn forget(&self, thread: &str, fence: u64) {
-        self.held().leases.retain(|kept| kept.fence != fence || &*kept.thread != thread);
+        self.held.lock().leases.retain(|kept| kept.fence != fence || &*kept.thread != thread);
     }
 
     /// The leases that task `number` is to renew; `None` ends the task: there are none, or another task
     /// renews.
     fn to_renew(&self, number: u64) -> Option<Vec<(Arc<str>, u64)>> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let renewer = held.renewer.as_mut().filter(|renewer| renewer.number == number)?;
         renewer.seen = Instant::now();
         if held.leases.is_empty() {
@@ -413,14 +410,14 @@ impl Keeper {
 
     /// The tokens that cancel this graph's present runs on a thread.
     pub(crate) fn runs_on(&self, thread: &str) -> Vec<CancellationToken> {
-        let held = self.held();
+        let held = self.held.lock();
         let on_thread = held.leases.iter().filter(|kept| &*kept.thread == thread);
         on_thread.map(|kept| kept.lost.clone()).collect()
     }
 
     /// Whether a run of this graph has the lease.
     pub(crate) fn keeps(&self, thread: &str, fence: u64) -> bool {
-        self.held().leases.iter().any(|kept| kept.fence == fence && &*kept.thread == thread)
+        self.held.lock().leases.iter().any(|kept| kept.fence == fence && &*kept.thread == thread)
     }
 
     /// Passes the requests to stop that a store has for runs of this graph on to them. If the store fails
@@ -432,7 +429,7 @@ impl Keeper {
     }
 
     fn lose(&self, thread: &str, fence: u64) {
-        self.held().leases.retain(|kept| {
+        self.held.lock().leases.retain(|kept| {
             let lost = kept.fence == fence && &*kept.thread == thread;
             if lost {
                 kept.lost.cancel();
@@ -445,7 +442,7 @@ impl Keeper {
 impl HearsStops for Keeper {
     fn asked_to_stop(&self, thread: &str, fence: u64) {
         let is_asked = |kept: &&KeptLease| kept.fence == fence && &*kept.thread == thread;
-        let stop = self.held().leases.iter().find(is_asked).map(|kept| Arc::clone(&kept.stop));
+        let stop = self.held.lock().leases.iter().find(is_asked).map(|kept| Arc::clone(&kept.stop));
         // Wakes the run, so the lock is not held.
         stop.iter().for_each(|stop| stop.ask());
     }
@@ -461,7 +458,7 @@ struct Renewer {
 impl Drop for Renewer {
     fn drop(&mut self) {
         let Some(keeper) = self.keeper.upgrade() else { return };
-        let mut held = keeper.held();
+        let mut held = keeper.held.lock();
         if held.renewer.as_ref().is_some_and(|renewer| renewer.number == self.number) {
             held.renewer = None;
             drop(held);

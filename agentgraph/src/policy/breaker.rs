@@ -1,9 +1,10 @@
 //! [`Breaker`]: a circuit breaker for nodes.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::services::Services;
 
 /// A circuit breaker shared by nodes of one graph, or of several graphs in one process. While a service is
@@ -46,7 +47,7 @@ struct Shared {
     name: Arc<str>,
     failures: u32,
     pause: Duration,
-    condition: Mutex<Condition>,
+    condition: Lock<Condition>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +82,7 @@ fn when(wait: Duration) -> String {
 impl Breaker {
     /// Opens for `pause` after `failures` consecutive failures; 0 counts as 1. The name is informational.
     pub fn new(name: impl Into<Arc<str>>, failures: u32, pause: Duration) -> Self {
-        let condition = Mutex::new(Condition::Closed(0));
+        let condition = Lock::new(Condition::Closed(0));
         Breaker(Arc::new(Shared { name: name.into(), failures: failures.max(1), pause, condition }))
     }
 
@@ -93,7 +94,7 @@ impl Breaker {
     /// Fails if an attempt would be rejected now.
     pub(crate) fn check(&self, services: &dyn Services) -> Result<(), BreakerOpen> {
         let refused = |wait| Err(BreakerOpen { name: Arc::clone(&self.0.name), wait });
-        match *self.condition() {
+        match *self.0.condition.lock() {
             Condition::Closed(_) => Ok(()),
             Condition::Trial => refused(Duration::ZERO),
             Condition::Open(until) => match until.saturating_sub(services.elapsed()) {
@@ -106,7 +107,7 @@ impl Breaker {
     /// Lets an attempt through, or rejects it.
     pub(crate) fn admit(&self, services: &dyn Services) -> Result<Admitted<'_>, BreakerOpen> {
         self.check(services)?;
-        let mut condition = self.condition();
+        let mut condition = self.0.condition.lock();
         let is_trial = match *condition {
             Condition::Closed(_) => false,
             Condition::Open(_) => true,
@@ -120,15 +121,11 @@ impl Breaker {
         }
         Ok(Admitted { breaker: self, is_trial })
     }
-
-    fn condition(&self) -> MutexGuard<'_, Condition> {
-        self.0.condition.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for Breaker {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let condition = *self.condition();
+        let condition = *self.0.condition.lock();
         out.debug_struct("Breaker").field("name", &self.0.name).field("condition", &condition).finish()
     }
 }
@@ -141,7 +138,7 @@ pub(crate) struct Admitted<'a> {
 
 impl Admitted<'_> {
     pub(crate) fn succeeded(mut self) {
-        let mut condition = self.breaker.condition();
+        let mut condition = self.breaker.0.condition.lock();
         // Only the trial closes an open breaker: an older attempt says nothing about the service now.
         if self.is_trial || matches!(*condition, Condition::Closed(_)) {
             *condition = Condition::Closed(0);
@@ -151,7 +148,7 @@ impl Admitted<'_> {
 
     pub(crate) fn failed(mut self, services: &dyn Services) {
         let Shared { failures, pause, .. } = &*self.breaker.0;
-        let mut condition = self.breaker.condition();
+        let mut condition = self.breaker.0.condition.lock();
         let failed = match *condition {
             Condition::Closed(failed) => failed.saturating_add(1),
             Condition::Open(_) | Condition::Trial => 0,
@@ -169,7 +166,7 @@ impl Drop for Admitted<'_> {
     /// A trial without a result, because it was dropped or asked a question, allows the next trial at once.
     fn drop(&mut self) {
         if self.is_trial {
-            *self.breaker.condition() = Condition::Open(Duration::ZERO);
+            *self.breaker.0.condition.lock() = Condition::Open(Duration::ZERO);
         }
     }
 }

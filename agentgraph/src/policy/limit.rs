@@ -1,11 +1,12 @@
 //! [`Limit`]: the maximum concurrency and start rate of nodes.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::services::Services;
 
 /// A limit shared by nodes of one graph, or of several graphs in one process. Attempts beyond it wait in FIFO
@@ -60,7 +61,7 @@ impl Limit {
     /// 1.
     #[must_use]
     pub fn rate(self, starts: usize, per: Duration) -> Self {
-        let rate = Rate { starts: starts.max(1), per, next: Semaphore::new(1), begun: Mutex::default() };
+        let rate = Rate { starts: starts.max(1), per, next: Semaphore::new(1), begun: Lock::default() };
         Limit { rate: Some(Arc::new(rate)), ..self }
     }
 
@@ -102,7 +103,7 @@ struct Rate {
     /// Held by the first waiter. A dropped waiter releases it without consuming a start.
     next: Semaphore,
     /// The most recent starts, oldest first; at most `starts` of them.
-    begun: Mutex<VecDeque<Duration>>,
+    begun: Lock<VecDeque<Duration>>,
 }
 
 impl Rate {
@@ -115,7 +116,7 @@ impl Rate {
 
     /// Records a start, or returns the time until the next one is allowed.
     fn begin(&self, now: Duration) -> Result<(), Duration> {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = self.begun.lock();
         if begun.len() == self.starts {
             let oldest = begun.front().copied().unwrap_or_default();
             // Even if the clock was set back, the wait is at most `per`.

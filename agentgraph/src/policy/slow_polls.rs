@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::services::Services;
 
 /// A longer poll counts as slow: everything else on its thread waits for it.
@@ -22,7 +22,7 @@ const TIMED: u32 = 1000;
 pub(crate) struct SlowPolls {
     /// The number of node polls still to be timed.
     timed: AtomicU32,
-    named: Mutex<BTreeSet<String>>,
+    named: Lock<BTreeSet<String>>,
 }
 
 impl SlowPolls {
@@ -66,7 +66,7 @@ impl SlowPolls {
     }
 
     fn warn(&self, node: String, took: Duration) {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.named.lock();
         if named.insert(node.clone()) {
             tracing::warn!(
                 target: "agentgraph",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use crate::error::BoxError;
 use crate::words::Timeouts;
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::services::Services;
 
 /// An attempt took longer than the node's timeout, or was silent for longer than its idle timeout.
@@ -65,23 +66,19 @@ type TaskPlace = (u64, u32);
 
 /// The signs of life of tasks with idle timeouts. Empty in a graph without them.
 #[derive(Default)]
-pub(crate) struct Heartbeats(Mutex<HashMap<TaskPlace, Arc<Notify>>>);
+pub(crate) struct Heartbeats(Lock<HashMap<TaskPlace, Arc<Notify>>>);
 
 impl Heartbeats {
     pub(crate) fn beat(&self, task: TaskPlace) {
-        if let Some(watcher) = self.watchers().get(&task) {
+        if let Some(watcher) = self.0.lock().get(&task) {
             watcher.notify_one();
         }
     }
 
     fn watch(&self, task: TaskPlace) -> WatchedTask<'_> {
         let heard = Arc::new(Notify::new());
-        self.watchers().insert(task, Arc::clone(&heard));
+        self.0.lock().insert(task, Arc::clone(&heard));
         WatchedTask { beats: self, task, heard }
-    }
-
-    fn watchers(&self) -> MutexGuard<'_, HashMap<TaskPlace, Arc<Notify>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,7 +91,7 @@ struct WatchedTask<'a> {
 
 impl Drop for WatchedTask<'_> {
     fn drop(&mut self) {
-        self.beats.watchers().remove(&self.task);
+        self.beats.0.lock().remove(&self.task);
     }
 }
 

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::StreamExt;
@@ -20,6 +20,7 @@ use tracing::{Instrument, Span};
 use crate::error::{BoxError, Code, Error};
 use crate::run::nested::ChildEnd;
 use crate::spans::may_be_heard;
+use agentgraph_checkpoint::engine::Lock;
 
 /// Levels that are polled on the stack.
 const ON_STACK: u32 = 4;
@@ -141,7 +142,7 @@ impl Future for ChildFuture {
 impl Drop for ChildFuture {
     fn drop(&mut self) {
         if let ChildFuture::Deep(deep) = self {
-            let mut state = lock(&deep.0);
+            let mut state = deep.0.lock();
             state.task = None;
             let call = state.call.take();
             drop(state);
@@ -183,7 +184,7 @@ impl Drop for Queue {
 }
 
 /// A call that runs beside its task.
-pub(crate) struct DeepCall(Mutex<DeepState>);
+pub(crate) struct DeepCall(Lock<DeepState>);
 
 struct DeepState {
     /// Gone after its end, or when its task was dropped.
@@ -198,15 +199,15 @@ impl DeepCall {
     fn new(call: Call, task: &Waker) -> Self {
         // The spans inside it stay below that of its task.
         let call = if may_be_heard() { Box::pin(call.instrument(Span::current())) } else { call };
-        DeepCall(Mutex::new(DeepState { call: Some(call), end: None, task: Some(task.clone()) }))
+        DeepCall(Lock::new(DeepState { call: Some(call), end: None, task: Some(task.clone()) }))
     }
 
     /// Polls the call, for the run that it was handed to.
     fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         // Not polled under the lock: the call may drop its own task.
-        let Some(mut call) = lock(&self.0).call.take() else { return Poll::Ready(()) };
+        let Some(mut call) = self.0.lock().call.take() else { return Poll::Ready(()) };
         let polled = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx)));
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         let Some(task) = state.task.clone() else { return Poll::Ready(()) };
         state.end = match polled {
             Ok(Poll::Pending) => {
@@ -222,7 +223,7 @@ impl DeepCall {
     }
 
     fn end(&self, task: &Waker) -> Poll<<Call as Future>::Output> {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock();
         match state.end.take() {
             Some(Ok(end)) => Poll::Ready(end),
             Some(Err(panicked)) => {
@@ -235,8 +236,4 @@ impl DeepCall {
             }
         }
     }
-}
-
-fn lock(state: &Mutex<DeepState>) -> MutexGuard<'_, DeepState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

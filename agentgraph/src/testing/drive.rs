@@ -1,9 +1,10 @@
 //! Driving a future whose clock, order and end are the test's.
 
+use agentgraph_checkpoint::engine::Lock;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Turns that the runtime gets for other work before time moves. Tokio looks for finished IO every 61 turns.
@@ -21,17 +22,17 @@ pub(super) enum Idle {
 /// Whether the future was woken; wakes the task around it as well.
 struct Bell {
     rung: AtomicBool,
-    outer: Mutex<Option<Waker>>,
+    outer: Lock<Option<Waker>>,
 }
 
 impl Bell {
     fn waker(outer: &Waker) -> (Arc<Self>, Waker) {
-        let bell = Arc::new(Bell { rung: AtomicBool::new(true), outer: Mutex::new(Some(outer.clone())) });
+        let bell = Arc::new(Bell { rung: AtomicBool::new(true), outer: Lock::new(Some(outer.clone())) });
         (Arc::clone(&bell), Waker::from(bell))
     }
 
     fn lead_to(&self, outer: &Waker) {
-        let mut known = self.outer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.outer.lock();
         if known.as_ref().is_none_or(|known| !known.will_wake(outer)) {
             *known = Some(outer.clone());
         }
@@ -41,7 +42,7 @@ impl Bell {
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         self.rung.store(true, Ordering::Release);
-        let outer = self.outer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let outer = self.outer.lock().clone();
         if let Some(outer) = outer {
             outer.wake();
         }

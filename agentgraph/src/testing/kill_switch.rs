@@ -1,11 +1,12 @@
 //! [`KillSwitch`]: the point at which a run is killed, and a store that never answers after it.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::{
     CheckpointId, Checkpointer, Leases, ListQuery, MemorySaver, Place, Put, PutWrites, Row, StoreError, Tail,
     delegate,
@@ -26,14 +27,14 @@ pub enum KillPoint {
 /// Counts the points that a run has passed, and kills it at one of them.
 #[derive(Default)]
 pub(super) struct KillSwitch {
-    at: Mutex<Option<KillPoint>>,
+    at: Lock<Option<KillPoint>>,
     killed: AtomicBool,
     writes: AtomicU64,
 }
 
 impl KillSwitch {
     pub(super) fn at(point: Option<KillPoint>) -> Arc<Self> {
-        Arc::new(KillSwitch { at: Mutex::new(point), ..KillSwitch::default() })
+        Arc::new(KillSwitch { at: Lock::new(point), ..KillSwitch::default() })
     }
 
     /// Whether the run is dead: it makes no progress, and is dropped.
@@ -43,7 +44,7 @@ impl KillSwitch {
 
     /// The process starts again, and is not killed any more.
     pub(super) fn restart(&self) {
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.at.lock() = None;
         self.killed.store(false, Ordering::Release);
     }
 
@@ -58,7 +59,7 @@ impl KillSwitch {
     }
 
     fn pass(&self, point: KillPoint) -> bool {
-        if *self.at.lock().unwrap_or_else(PoisonError::into_inner) == Some(point) {
+        if *self.at.lock() == Some(point) {
             self.killed.store(true, Ordering::Release);
         }
         self.is_killed()

@@ -2,10 +2,10 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use crate::erased::observed::{DecideLater, ObservedCall, ObservedTask, Observer, path_in};
 use crate::error::nearest;
+use agentgraph_checkpoint::engine::Lock;
 
 /// The path of a node in the subgraph with this namespace.
 pub(super) fn path_of(namespace: &str, node: &str) -> String {
@@ -19,12 +19,12 @@ pub(super) fn path_of(namespace: &str, node: &str) -> String {
 
 /// The paths of all nodes of a graph that are not temporary.
 #[derive(Default)]
-pub(super) struct Paths(Mutex<BTreeSet<String>>);
+pub(super) struct Paths(Lock<BTreeSet<String>>);
 
 impl Paths {
     /// Why no node has this path.
     pub(super) fn problem(&self, path: &str) -> Option<String> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         if known.contains(path) {
             return None;
         }
@@ -39,7 +39,7 @@ impl Paths {
 /// Collects the paths while the graph is copied.
 impl Observer for Paths {
     fn replacement(&self, path: &str) -> Option<&(dyn Any + Send + Sync)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        self.0.lock().insert(path.to_owned());
         None
     }
 

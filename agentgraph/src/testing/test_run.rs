@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::context::TaskRequest;
 use crate::erased::observed::{DecideLater, ObservedCall, ObservedEnd, ObservedTask, Observer, TaskKey};
 use crate::error::BoxError;
 use crate::record::content::{Content, Tree};
+use agentgraph_checkpoint::engine::Lock;
 
 /// What a test does to nodes, by their paths.
 #[derive(Clone, Default)]
@@ -50,7 +51,7 @@ pub(super) struct TestRun {
     turns: Option<Turns>,
     /// Time stands while a node waits for anything but the clock.
     holds_time: bool,
-    log: Mutex<Log>,
+    log: Lock<Log>,
 }
 
 #[derive(Default)]
@@ -122,7 +123,7 @@ impl TestRun {
             kill,
             turns: seed.map(Turns::new),
             holds_time,
-            log: Mutex::default(),
+            log: Lock::default(),
         })
     }
 
@@ -131,55 +132,51 @@ impl TestRun {
         if self.turns.as_ref().is_some_and(Turns::next) {
             return Idle::Continue;
         }
-        let holds = self.holds_time && !self.log().outside.is_empty();
+        let holds = self.holds_time && !self.log.lock().outside.is_empty();
         if rested && !holds && self.time.advance_to_next() { Idle::Continue } else { Idle::Wait }
     }
 
     /// The program calls the graph again.
     pub(super) fn begin_round(&self) {
-        self.log().round += 1;
+        self.log.lock().round += 1;
     }
 
     pub(super) fn happened(&self, place: &Arc<CodePlace>, effect: Effect, in_once: bool) {
-        self.log().effects.push(EffectRecord { effect, place: Arc::clone(place), in_once });
+        self.log.lock().effects.push(EffectRecord { effect, place: Arc::clone(place), in_once });
     }
 
     pub(super) fn calls(&self) -> Vec<CallRecord> {
-        self.log().calls.clone()
+        self.log.lock().calls.clone()
     }
 
     pub(super) fn outputs(&self) -> Vec<OutputRecord> {
-        self.log().outputs.clone()
+        self.log.lock().outputs.clone()
     }
 
     pub(super) fn effects(&self) -> Vec<EffectRecord> {
-        self.log().effects.clone()
+        self.log.lock().effects.clone()
     }
 
     /// The routes that decided differently for one state. Lets each decide again as it did in the run.
     pub(super) fn fickle_routes(&self) -> Vec<(Arc<str>, Fickle)> {
-        let decisions = std::mem::take(&mut self.log().decisions);
+        let decisions = std::mem::take(&mut self.log.lock().decisions);
         let differ = decisions.into_iter().filter(|made| (made.later)() != made.text);
         let later: Vec<_> = differ.map(|made| (made.path, Fickle::Later)).collect();
-        let mut log = self.log();
+        let mut log = self.log.lock();
         log.fickle_routes.extend(later);
         log.fickle_routes.clone()
     }
 
     /// How often calls of nodes were pending.
     pub(super) fn pended(&self) -> u64 {
-        self.log().pended
+        self.log.lock().pended
     }
 
     /// The nodes in the order in which they were polled, if the test gives turns.
     pub(super) fn order(&self) -> Vec<Arc<str>> {
         let Some(turns) = &self.turns else { return Vec::new() };
-        let log = self.log();
+        let log = self.log.lock();
         turns.taken().into_iter().filter_map(|call| Some(Arc::clone(&log.calls.get(call)?.path))).collect()
-    }
-
-    fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -215,7 +212,7 @@ impl Observer for Watcher {
     fn called(&self, task: ObservedTask) -> Box<dyn ObservedCall> {
         let run = Arc::clone(&self.0);
         let ObservedTask { path, request, key, is_graph } = task;
-        let mut log = run.log();
+        let mut log = run.log.lock();
         let nth = log.called.entry(Arc::clone(&path)).or_default();
         let failure = run.injections.failure(&path, *nth);
         *nth += 1;
@@ -241,7 +238,7 @@ impl Observer for Watcher {
             (0..REREADS).any(|_| later() != text).then_some(Fickle::Reread)
         };
         let content = Content::ordered("route", Tree::text(&text));
-        let mut log = self.0.log();
+        let mut log = self.0.log.lock();
         log.outputs.push(OutputRecord { path: Arc::clone(&path), key: None, content });
         match found {
             Some(fickle) => log.fickle_routes.push((path, fickle)),
@@ -314,13 +311,13 @@ impl ObservedCall for WatchedCall {
 
     fn done(&self, content: Content) {
         let (path, key) = (Arc::clone(self.here.place.node()), self.key.clone());
-        self.here.run.log().outputs.push(OutputRecord { path, key, content });
+        self.here.run.log.lock().outputs.push(OutputRecord { path, key, content });
     }
 }
 
 impl WatchedCall {
     fn ended(&self, end: ObservedEnd) {
-        let mut log = self.here.run.log();
+        let mut log = self.here.run.log.lock();
         log.outside.remove(&self.call);
         if let Some(call) = log.calls.get_mut(self.call) {
             call.end = Some(end);
@@ -332,7 +329,7 @@ impl WatchedCall {
         if self.is_graph {
             return;
         }
-        let mut log = self.here.run.log();
+        let mut log = self.here.run.log.lock();
         log.pended += 1;
         if waits_for_time {
             log.outside.remove(&self.call);
@@ -347,7 +344,7 @@ impl WatchedCall {
 
 impl Drop for WatchedCall {
     fn drop(&mut self) {
-        self.here.run.log().outside.remove(&self.call);
+        self.here.run.log.lock().outside.remove(&self.call);
         if let Some(turns) = &self.here.run.turns {
             turns.forget(self.call);
         }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, IntoFuture, pending};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 
 use super::drive::{Idle, drive};
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::services::Services;
 
 /// A clock for [`services`](crate::CompiledGraph::services) that stands still until a test moves it. Waits
@@ -52,7 +53,7 @@ use agentgraph_checkpoint::services::Services;
 /// [`advance`]: VirtualTime::advance
 /// [`advance_to_next`]: VirtualTime::advance_to_next
 #[derive(Clone, Default)]
-pub struct VirtualTime(Arc<Mutex<Clock>>);
+pub struct VirtualTime(Arc<Lock<Clock>>);
 
 #[derive(Default)]
 struct Clock {
@@ -83,13 +84,13 @@ impl VirtualTime {
 
     /// The time since the clock was made.
     pub fn elapsed(&self) -> Duration {
-        self.clock().now
+        self.0.lock().now
     }
 
     /// The lengths of the waits that have ended, in the order of their ends. A timeout that did not fire is
     /// not among them.
     pub fn waits(&self) -> Vec<Duration> {
-        self.clock().ended.clone()
+        self.0.lock().ended.clone()
     }
 
     /// Waits for `duration` on this clock.
@@ -102,7 +103,7 @@ impl VirtualTime {
     pub fn advance(&self, duration: Duration) {
         let until = self.elapsed().saturating_add(duration);
         while self.fire_next(Some(until)) {}
-        let mut clock = self.clock();
+        let mut clock = self.0.lock();
         clock.now = clock.now.max(until);
     }
 
@@ -134,11 +135,11 @@ impl VirtualTime {
 
     /// How often a wait was polled before its end. It grows while a node that waits on the clock is polled.
     pub(super) fn pending_polls(&self) -> u64 {
-        self.clock().pending_polls
+        self.0.lock().pending_polls
     }
 
     fn timer(&self, duration: Duration) -> Sleep {
-        let mut clock = self.clock();
+        let mut clock = self.0.lock();
         clock.begun += 1;
         let key = (clock.now.saturating_add(duration), clock.begun);
         let fired = duration.is_zero();
@@ -148,7 +149,7 @@ impl VirtualTime {
 
     /// Ends the next wait that ends by `until`, and wakes it.
     fn fire_next(&self, until: Option<Duration>) -> bool {
-        let mut clock = self.clock();
+        let mut clock = self.0.lock();
         let waiting = clock.timers.iter_mut().filter(|(_, timer)| !timer.fired);
         let mut due = waiting.filter(|((end, _), _)| until.is_none_or(|until| *end <= until));
         let Some((&(end, _), timer)) = due.next() else { return false };
@@ -160,10 +161,6 @@ impl VirtualTime {
             waker.wake();
         }
         true
-    }
-
-    fn clock(&self) -> MutexGuard<'_, Clock> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -178,7 +175,7 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut clock = self.time.clock();
+        let mut clock = self.time.0.lock();
         let Some(timer) = clock.timers.get_mut(&self.key) else { return Poll::Ready(()) };
         if timer.fired {
             clock.timers.remove(&self.key);
@@ -193,7 +190,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.time.clock().timers.remove(&self.key);
+        self.time.0.lock().timers.remove(&self.key);
     }
 }
 
@@ -215,7 +212,7 @@ impl Services for VirtualTime {
     }
 
     fn random(&self) -> u64 {
-        let mut clock = self.clock();
+        let mut clock = self.0.lock();
         clock.drawn += 1;
         clock.drawn
     }
@@ -223,7 +220,7 @@ impl Services for VirtualTime {
 
 impl fmt::Debug for VirtualTime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clock = self.clock();
+        let clock = self.0.lock();
         out.debug_struct("VirtualTime")
             .field("elapsed", &clock.now)
             .field("waiting", &clock.timers.len())

@@ -1,10 +1,10 @@
 //! [`Turns`]: which of several tasks goes on next, drawn from a seed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use agentgraph_checkpoint::engine::Lock;
 use std::task::Waker;
 
 /// Lets one task at a time be polled.
-pub(super) struct Turns(Mutex<Queue>);
+pub(super) struct Turns(Lock<Queue>);
 
 struct Queue {
     random: u64,
@@ -16,12 +16,12 @@ struct Queue {
 
 impl Turns {
     pub(super) fn new(seed: u64) -> Self {
-        Turns(Mutex::new(Queue { random: seed, waiting: Vec::new(), called: None, taken: Vec::new() }))
+        Turns(Lock::new(Queue { random: seed, waiting: Vec::new(), called: None, taken: Vec::new() }))
     }
 
     /// Whether it is the turn of this call. If not, it is woken when it is.
     pub(super) fn take(&self, call: usize, waker: &Waker) -> bool {
-        let mut queue = self.queue();
+        let mut queue = self.0.lock();
         if queue.called == Some(call) {
             queue.called = None;
             queue.taken.push(call);
@@ -34,7 +34,7 @@ impl Turns {
 
     /// Draws the next call among those that wait. Returns false if none does.
     pub(super) fn next(&self) -> bool {
-        let mut queue = self.queue();
+        let mut queue = self.0.lock();
         queue.called = None;
         if queue.waiting.is_empty() {
             return false;
@@ -51,7 +51,7 @@ impl Turns {
 
     /// A call has ended, or was dropped.
     pub(super) fn forget(&self, call: usize) {
-        let mut queue = self.queue();
+        let mut queue = self.0.lock();
         queue.waiting.retain(|(waiting, _)| *waiting != call);
         if queue.called == Some(call) {
             queue.called = None;
@@ -60,11 +60,7 @@ impl Turns {
 
     /// The calls whose turns there were, in order.
     pub(super) fn taken(&self) -> Vec<usize> {
-        self.queue().taken.clone()
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().taken.clone()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::fault::Fault;
@@ -11,6 +10,7 @@ use super::rows::check_names;
 use super::statements::{Connection, Value};
 use super::upkeep::name;
 use crate::lease::{Claim, HeldLease, HeldQuery, LeaseTerms};
+use crate::lock::Lock;
 use crate::row::Place;
 use crate::signed::{as_fence, as_time, from_time};
 
@@ -127,7 +127,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Owners of leases that were seen without a connection: since when, and when last.
 #[derive(Default)]
-pub(super) struct Absent(Mutex<HashMap<i64, [Instant; 2]>>);
+pub(super) struct Absent(Lock<HashMap<i64, [Instant; 2]>>);
 
 /// Above this the list is cleared; the next request for a thread of such an owner waits once more.
 const MOST_ABSENT: usize = 1_000;
@@ -136,7 +136,7 @@ impl Absent {
     /// Records that the owner is absent, and returns how long it has been. An owner that was not checked for
     /// a while may have been back in between, so its absence starts again.
     fn note_absence(&self, owner: i64, grace: Duration) -> Duration {
-        let mut absent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut absent = self.0.lock();
         if absent.len() >= MOST_ABSENT && !absent.contains_key(&owner) {
             absent.clear();
         }
@@ -150,7 +150,7 @@ impl Absent {
     }
 
     fn forget_absence(&self, owner: i64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&owner);
+        self.0.lock().remove(&owner);
     }
 }
 
@@ -316,7 +316,7 @@ mod tests {
         let now = Instant::now();
         let Some(before) = now.checked_sub(10 * second) else { return };
         let seen = |owner, since| {
-            absent.0.lock().unwrap_or_else(PoisonError::into_inner).insert(owner, since);
+            absent.0.lock().insert(owner, since);
             absent.note_absence(owner, second)
         };
         assert!(seen(1, [before, now]) >= 10 * second);

@@ -1,7 +1,7 @@
 //! The one connection that waits for notifications of released threads, if there is an address that keeps
 //! sessions.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -14,6 +14,7 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use super::dial::{Dial, Messages};
 use super::fault::Fault;
+use crate::lock::Lock;
 
 /// The pause before the next attempt to reconnect, at first and at most.
 const AGAIN: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(300)];
@@ -27,14 +28,14 @@ pub(super) struct Listener {
     owner: i64,
     channel: String,
     rings: Notify,
-    task: Mutex<Option<JoinHandle<()>>>,
+    task: Lock<Option<JoinHandle<()>>>,
 }
 
 impl Listener {
     /// Connects once, so that building a saver reports a server that cannot be reached.
     pub(super) async fn start(dial: Option<Dial>, owner: i64, schema: &str) -> Result<Arc<Self>, Fault> {
         let channel = format!("agentgraph_{schema}");
-        let (rings, task) = (Notify::new(), Mutex::default());
+        let (rings, task) = (Notify::new(), Lock::default());
         let listener = Arc::new(Listener { dial, owner, channel, rings, task });
         if let Some(dial) = &listener.dial {
             let first = listener.connect(dial).await?;
@@ -50,7 +51,7 @@ impl Listener {
 
     fn ensure_task(self: &Arc<Self>, first: Option<Heard>) {
         let (Some(_), Ok(runtime)) = (&self.dial, Handle::try_current()) else { return };
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = self.task.lock();
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
             *task = Some(runtime.spawn(keep_listening(Arc::downgrade(self), first)));
         }
@@ -87,7 +88,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let task = self.task.get_mut();
         if let Some(task) = task {
             task.abort();
         }

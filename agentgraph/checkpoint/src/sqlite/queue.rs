@@ -8,7 +8,7 @@
 //! Nothing here awaits. The queue's lock is never held during a commit.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -20,6 +20,7 @@ use super::{leases, rows};
 use crate::blob::PutPieces;
 use crate::error::StoreError;
 use crate::lease::{Claim, LeaseTerms};
+use crate::lock::Lock;
 use crate::owned::OwnedPut;
 use crate::row::Put;
 
@@ -34,7 +35,7 @@ const ALONE_FOR: u32 = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Lock<Waiting>,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +52,7 @@ struct Job {
     thread: String,
     deed: Deed,
     since: Instant,
-    answer: Mutex<Answer>,
+    answer: Lock<Answer>,
 }
 
 #[derive(Debug)]
@@ -85,19 +86,15 @@ pub(super) enum Progress {
 }
 
 impl Queue {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a run on `thread` seems to be the only one that stores.
     pub(super) fn is_alone(&self, thread: &str) -> bool {
-        let waiting = self.waiting();
+        let waiting = self.waiting.lock();
         waiting.jobs.is_empty() && waiting.alone < ALONE_FOR && waiting.last.as_deref() == Some(thread)
     }
 
     /// Counts a row that was stored without the queue.
     pub(super) fn stored_alone(&self) {
-        self.waiting().alone += 1;
+        self.waiting.lock().alone += 1;
     }
 
     /// Queues a copy of the row.
@@ -117,12 +114,12 @@ impl Queue {
 
     /// Queues a release that no call waits for: it is carried out with the next commit.
     pub(super) fn release_later(&self, thread: &str, fence: u64) {
-        self.waiting().jobs.push_back(Job::new(thread, Deed::Release { fence }));
+        self.waiting.lock().jobs.push_back(Job::new(thread, Deed::Release { fence }));
     }
 
     fn push_job(&self, thread: &str, deed: Deed) -> Ticket<'_> {
         let job = Job::new(thread, deed);
-        self.waiting().jobs.push_back(Arc::clone(&job));
+        self.waiting.lock().jobs.push_back(Arc::clone(&job));
         Ticket { queue: self, job }
     }
 
@@ -187,7 +184,7 @@ impl Queue {
     }
 
     fn take(&self) -> Vec<Arc<Job>> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let mut bytes = 0;
         let fits = waiting.jobs.iter().take(BATCH_ROWS).take_while(|job| {
             let before = bytes;
@@ -212,11 +209,11 @@ impl Queue {
         home: &Home,
         patience: Duration,
     ) -> Progress {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         for job in jobs.into_iter().rev() {
             if job.since.elapsed() >= patience {
                 job.fail(home, Fault::Sqlite(copy_error(&busy)));
-            } else if !matches!(*job.answer(), Answer::Withdrawn) {
+            } else if !matches!(*job.answer.lock(), Answer::Withdrawn) {
                 waiting.jobs.push_front(job);
             }
         }
@@ -238,7 +235,7 @@ impl Job {
     fn new(thread: &str, deed: Deed) -> Arc<Self> {
         let thread = thread.to_owned();
         let since = Instant::now();
-        Arc::new(Job { thread, deed, since, answer: Mutex::new(Answer::Awaited) })
+        Arc::new(Job { thread, deed, since, answer: Lock::new(Answer::Awaited) })
     }
 
     fn carry_out(&self, connection: &Connection, owner: &Owner) -> Result<Outcome, Fault> {
@@ -272,13 +269,9 @@ impl Job {
         }
     }
 
-    fn answer(&self) -> MutexGuard<'_, Answer> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the fence of a granted lease that no caller waits for.
     fn settle(&self, outcome: Outcome) -> Option<u64> {
-        let mut answer = self.answer();
+        let mut answer = self.answer.lock();
         if matches!(*answer, Answer::Withdrawn) {
             return granted(&outcome);
         }
@@ -315,7 +308,7 @@ pub(super) struct Ticket<'a> {
 impl Ticket<'_> {
     /// The answer, once.
     pub(super) fn take(&self) -> Option<Outcome> {
-        let mut answer = self.job.answer();
+        let mut answer = self.job.answer.lock();
         match std::mem::replace(&mut *answer, Answer::Withdrawn) {
             Answer::Given(outcome) => Some(outcome),
             before => {
@@ -328,11 +321,11 @@ impl Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if matches!(*self.job.answer(), Answer::Withdrawn) {
+        if matches!(*self.job.answer.lock(), Answer::Withdrawn) {
             return;
         }
-        let mut waiting = self.queue.waiting();
-        let left = std::mem::replace(&mut *self.job.answer(), Answer::Withdrawn);
+        let mut waiting = self.queue.waiting.lock();
+        let left = std::mem::replace(&mut *self.job.answer.lock(), Answer::Withdrawn);
         waiting.jobs.retain(|job| !Arc::ptr_eq(job, &self.job));
         drop(waiting);
         if let Answer::Given(outcome) = left

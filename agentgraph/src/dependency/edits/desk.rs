@@ -1,7 +1,7 @@
 //! The desk of a pass: it collects the edits of tasks, and contains the plan that they change.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use super::Op;
 use super::judge::{EditEffect, Judge, Occasion};
@@ -14,6 +14,7 @@ use crate::dependency::wiring::Wiring;
 use crate::error::nearest;
 use crate::graph::run_graph::lacking;
 use crate::words::{EditError, GraphEdit, Rejection};
+use agentgraph_checkpoint::engine::Lock;
 
 /// The part of one pass that its tasks share with its loop.
 pub(crate) struct PassDesk<O, S> {
@@ -23,7 +24,7 @@ pub(crate) struct PassDesk<O, S> {
     /// Whether the pass is stored, so that functions cannot be nodes.
     stored: bool,
     /// Locked by the loop between calls of nodes, and by nodes while they submit an edit.
-    pass: Mutex<PassProgress<O, S>>,
+    pass: Lock<PassProgress<O, S>>,
 }
 
 /// The progress of the pass.
@@ -139,11 +140,11 @@ impl<O, S> PassDesk<O, S> {
             settled: 0,
             attempts: HashMap::new(),
         };
-        PassDesk { wiring, kept, stored, pass: Mutex::new(pass) }
+        PassDesk { wiring, kept, stored, pass: Lock::new(pass) }
     }
 
     pub(crate) fn pass(&self) -> MutexGuard<'_, PassProgress<O, S>> {
-        self.pass.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pass.lock()
     }
 
     /// Drops the edits of earlier attempts of the task, and refuses further ones.

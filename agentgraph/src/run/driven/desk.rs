@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use super::need::{Need, NeedId, NeedKind, Reply};
 use crate::error::{Code, Error};
 use agentgraph_checkpoint::TaskId;
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::services::from_micros;
 
 /// The needs of one driven run, its clock and its randomness. All of them change only with replies, so a run
 /// that is built again goes the same way.
-pub(super) struct Desk(Mutex<DeskState>);
+pub(super) struct Desk(Lock<DeskState>);
 
 struct DeskState {
     last: u64,
@@ -68,7 +69,7 @@ impl WaitKind {
 
 impl Desk {
     pub(super) fn new(seed: u64, now: SystemTime) -> Self {
-        Desk(Mutex::new(DeskState {
+        Desk(Lock::new(DeskState {
             last: 0,
             asked: Vec::new(),
             open: BTreeMap::new(),
@@ -78,17 +79,13 @@ impl Desk {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, DeskState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn now(&self) -> SystemTime {
-        self.state().now
+        self.0.lock().now
     }
 
     /// The next number of a generator (SplitMix64) that starts with the seed.
     pub(super) fn random(&self) -> u64 {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.random = state.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = state.random;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -98,27 +95,27 @@ impl Desk {
 
     /// Notes a need. The returned future waits for the reply.
     pub(super) fn ask(self: &Arc<Self>, kind: NeedKind) -> WaitForReply {
-        WaitForReply { desk: Arc::clone(self), id: self.state().ask(kind) }
+        WaitForReply { desk: Arc::clone(self), id: self.0.lock().ask(kind) }
     }
 
     /// Notes a need that is answered to [`take_reply`](Self::take_reply).
     pub(super) fn ask_without_waiting(&self, kind: NeedKind) -> NeedId {
-        self.state().ask(kind)
+        self.0.lock().ask(kind)
     }
 
     /// The needs since the last call.
     pub(super) fn take_asked(&self) -> Vec<Need> {
-        std::mem::take(&mut self.state().asked)
+        std::mem::take(&mut self.0.lock().asked)
     }
 
     /// Whether a need is unanswered.
     pub(super) fn has_open_needs(&self) -> bool {
-        !self.state().open.is_empty()
+        !self.0.lock().open.is_empty()
     }
 
     /// Checks a reply before it is delivered. Returns false if its need was withdrawn.
     pub(super) fn accept(&self, id: NeedId, reply: &Reply) -> Result<bool, Error> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if state.withdrawn.contains(&id) {
             return Ok(false);
         }
@@ -139,7 +136,7 @@ impl Desk {
 
     /// Delivers an accepted reply, unless the run has withdrawn the need meanwhile.
     pub(super) fn deliver(&self, id: NeedId, reply: Reply) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let Some(open) = state.open.get_mut(&id) else { return };
         let then = match (open.kind, &reply) {
             (WaitKind::Timer(end), _) => Some(end),
@@ -160,14 +157,14 @@ impl Desk {
 
     /// The delivered reply to a need.
     pub(super) fn take_reply(&self, id: NeedId) -> Option<Reply> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let reply = state.open.get_mut(&id)?.reply.take()?;
         state.open.remove(&id);
         Some(reply)
     }
 
     fn withdraw(&self, id: NeedId) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let Some(open) = state.open.get(&id) else { return };
         // A driver may have begun to store, so this is not withdrawn.
         if open.kind == WaitKind::Store {
@@ -216,7 +213,7 @@ impl Future for WaitForReply {
         if let Some(reply) = self.desk.take_reply(self.id) {
             return Poll::Ready(reply);
         }
-        if let Some(open) = self.desk.state().open.get_mut(&self.id) {
+        if let Some(open) = self.desk.0.lock().open.get_mut(&self.id) {
             open.waker = Some(cx.waker().clone());
         }
         Poll::Pending

@@ -1,11 +1,12 @@
 //! [`Readers`]: connections for searches, each on a thread for blocking work.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio::task::spawn_blocking;
 
 use super::schema::TABLES;
+use crate::lock::Lock;
 use crate::sqlite::fault::{Fault, Home};
 use crate::sqlite::open::FileOptions;
 
@@ -17,12 +18,12 @@ pub(super) struct Readers {
     file: FileOptions,
     home: Home,
     /// Connections that no search uses. The lock is held to take or return one.
-    idle: Mutex<Vec<Connection>>,
+    idle: Lock<Vec<Connection>>,
 }
 
 impl Readers {
     pub(super) fn new(file: FileOptions, home: Home) -> Self {
-        Readers { file, home, idle: Mutex::default() }
+        Readers { file, home, idle: Lock::default() }
     }
 
     /// Runs `work` with a connection of its own. If this is dropped, the work goes on and its result is
@@ -33,13 +34,13 @@ impl Readers {
     ) -> Result<T, Fault> {
         let home = self.home.clone();
         let done = spawn_blocking(move || {
-            let idle = self.idle().pop();
+            let idle = self.idle.lock().pop();
             let connection = match idle {
                 Some(connection) => connection,
                 None => self.file.connect_to_read(&self.home, &TABLES)?,
             };
             let done = work(&connection);
-            let mut idle = self.idle();
+            let mut idle = self.idle.lock();
             if idle.len() < KEPT {
                 idle.push(connection);
             }
@@ -49,9 +50,5 @@ impl Readers {
             Ok(done) => done,
             Err(error) => Err(home.error("could not be searched").with_source(error).into()),
         }
-    }
-
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,12 +1,13 @@
 //! [`DrivenStore`]: the image of a thread as the store of a driven run.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use super::Image;
 use crate::run::driven::desk::{Desk, WaitForReply};
 use crate::run::driven::need::{NeedId, NeedKind, Reply};
+use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::{
     Catalog, CheckpointId, Checkpointer, Leases, ListQuery, Place, Put, PutWrites, Row, StoreCode,
     StoreError, Tail, Upkeep,
@@ -16,23 +17,19 @@ use agentgraph_checkpoint::{
 /// there are no leases.
 pub(in crate::run::driven) struct DrivenStore {
     desk: Arc<Desk>,
-    image: Mutex<Image>,
+    image: Lock<Image>,
     /// Whether only commits of the root are handed out while the run is under way.
     journaled: bool,
 }
 
 impl DrivenStore {
     pub(in crate::run::driven) fn new(desk: Arc<Desk>, image: Image, journaled: bool) -> Self {
-        DrivenStore { desk, image: Mutex::new(image), journaled }
-    }
-
-    fn image(&self) -> MutexGuard<'_, Image> {
-        self.image.lock().unwrap_or_else(PoisonError::into_inner)
+        DrivenStore { desk, image: Lock::new(image), journaled }
     }
 
     /// Asks for the changes that are not handed out yet, at the end of the run.
     pub(in crate::run::driven) fn hand_out_rest(&self) -> Option<NeedId> {
-        let change = self.image().take_change()?;
+        let change = self.image.lock().take_change()?;
         Some(self.desk.ask_without_waiting(NeedKind::Store(change)))
     }
 
@@ -41,7 +38,7 @@ impl DrivenStore {
         if self.journaled && !is_commit {
             return None;
         }
-        let change = self.image().take_change()?;
+        let change = self.image.lock().take_change()?;
         Some(self.desk.ask(NeedKind::Store(change)))
     }
 }
@@ -57,29 +54,29 @@ async fn stored(asked: Option<WaitForReply>) -> Result<(), StoreError> {
 #[async_trait]
 impl Checkpointer for DrivenStore {
     async fn get(&self, place: Place<'_>, at: Option<CheckpointId>) -> Result<Option<Tail>, StoreError> {
-        Ok(self.image().tail(place.namespace, at))
+        Ok(self.image.lock().tail(place.namespace, at))
     }
 
     async fn row(&self, place: Place<'_>, id: CheckpointId) -> Result<Option<Row>, StoreError> {
-        Ok(self.image().find(place.namespace, id))
+        Ok(self.image.lock().find(place.namespace, id))
     }
 
     async fn put(&self, put: Put<'_>) -> Result<(), StoreError> {
-        self.image().put(&put)?;
+        self.image.lock().put(&put)?;
         stored(self.hand_out(put.place.namespace.is_empty())).await
     }
 
     async fn put_writes(&self, put: PutWrites<'_>) -> Result<(), StoreError> {
-        self.image().put_writes(&put);
+        self.image.lock().put_writes(&put);
         stored(self.hand_out(false)).await
     }
 
     async fn list(&self, place: Place<'_>, query: ListQuery) -> Result<Vec<Row>, StoreError> {
-        Ok(self.image().list(place, query))
+        Ok(self.image.lock().list(place, query))
     }
 
     async fn threads(&self) -> Result<Vec<String>, StoreError> {
-        let image = self.image();
+        let image = self.image.lock();
         Ok(if image.rows.is_empty() { Vec::new() } else { vec![image.thread.to_string()] })
     }
 
