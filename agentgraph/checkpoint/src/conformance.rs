@@ -50,6 +50,7 @@ mod whole_threads;
 pub use extension::Extension;
 pub use script::transcript;
 
+use std::error::Error;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -75,6 +76,9 @@ type Store = Arc<dyn Checkpointer>;
 
 /// A clause as code. Its error says what the store did instead.
 type Trial = fn(Arc<dyn Checkpointer>) -> BoxFuture<'static, Result<(), String>>;
+
+/// What a clause of this crate found. Its error is one of the store, or says what the store did instead.
+pub(crate) type Tried<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[derive(Clone, Copy)]
 enum Test {
@@ -191,10 +195,15 @@ impl fmt::Debug for Clause {
     }
 }
 
+fn problem(problem: Box<dyn Error + Send + Sync>) -> String {
+    let of_store = if problem.is::<StoreError>() { "the store failed: " } else { "" };
+    format!("{of_store}{problem}")
+}
+
 /// Clauses as code: `"a statement": function needing [extensions] optional`.
 macro_rules! listed_clauses {
     ($($name:literal: $test:ident $($word:ident $([$($need:ident),*])?)*,)*) => {
-        &[$($crate::conformance::Clause::code($name, |store| ::futures_util::FutureExt::boxed($test(store)))
+        &[$($crate::conformance::Clause::code($name, |store| Box::pin(async { $test(store).await.map_err($crate::conformance::problem) }))
             $(.$word($(&[$($crate::conformance::Extension::$need),*])?))*,)*]
     };
 }

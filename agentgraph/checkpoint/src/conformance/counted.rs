@@ -1,8 +1,8 @@
 //! Counts: a list without a limit returns every row, and `usage` reports what is stored.
 
 use super::extension::catalog;
-use super::values::{full, store_failed};
-use super::{Clause, Store, listed_clauses};
+use super::values::full;
+use super::{Clause, Store, Tried, listed_clauses};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
 use crate::id::{CheckpointId, TaskId};
@@ -16,44 +16,44 @@ pub(super) const CLAUSES: &[Clause] = listed_clauses![
 /// More than a page of any store.
 const MANY: u64 = 1_100;
 
-async fn list_every_row(store: Store) -> Result<(), String> {
+async fn list_every_row(store: Store) -> Tried {
     let place = Place::root("t");
     for step in 0..MANY {
-        store.put(full(place, step, b"x")).await.map_err(store_failed)?;
+        store.put(full(place, step, b"x")).await?;
     }
     for branch in [None, Some(0)] {
         let query = ListQuery { branch, ..ListQuery::default() };
-        let found = store.list(place, query).await.map_err(store_failed)?.len();
+        let found = store.list(place, query).await?.len();
         if found as u64 != MANY {
-            return Err(format!("a list of branch {branch:?} has {found} of {MANY} rows"));
+            return Err(format!("a list of branch {branch:?} has {found} of {MANY} rows").into());
         }
     }
     Ok(())
 }
 
-async fn count_usage(store: Store) -> Result<(), String> {
+async fn count_usage(store: Store) -> Tried {
     check_usage(&store, "before anything was stored", 0, 0, 0).await?;
     let record = vec![7; 1_000];
     for thread in ["t", "u"] {
         let place = Place::root(thread);
-        store.put(full(place, 0, &record)).await.map_err(store_failed)?;
+        store.put(full(place, 0, &record)).await?;
         let id = CheckpointId::new(0, 1);
         let delta = Put { segment: Some(&record), ..Put::new(place, id, RowKind::Delta, &record) };
-        store.put(delta).await.map_err(store_failed)?;
+        store.put(delta).await?;
         let write = |slot| PendingWrite { task: TaskId::from_u128(1), slot, bytes: record.clone() };
-        store.put_writes(PutWrites::new(place, id, &[write(0), write(2)])).await.map_err(store_failed)?;
+        store.put_writes(PutWrites::new(place, id, &[write(0), write(2)])).await?;
     }
     check_usage(&store, "with two threads", 6, 4, 10_000).await?;
-    store.delete_thread("t").await.map_err(store_failed)?;
+    store.delete_thread("t").await?;
     check_usage(&store, "after one of them was deleted", 3, 2, 5_000).await?;
-    store.delete_thread("u").await.map_err(store_failed)?;
+    store.delete_thread("u").await?;
     check_usage(&store, "after both were deleted", 0, 0, 0).await
 }
 
 /// Compares the exact numbers of rows and writes. A store may count more bytes than it was given, up to twice
 /// as many.
-async fn check_usage(store: &Store, when: &str, rows: u64, writes: u64, bytes: u64) -> Result<(), String> {
-    let held = catalog(store)?.usage().await.map_err(store_failed)?;
+async fn check_usage(store: &Store, when: &str, rows: u64, writes: u64, bytes: u64) -> Tried {
+    let held = catalog(store)?.usage().await?;
     let Usage { bytes: small, value_bytes, .. } = held;
     let counted = small.saturating_add(value_bytes);
     let fits = match bytes {
@@ -65,6 +65,7 @@ async fn check_usage(store: &Store, when: &str, rows: u64, writes: u64, bytes: u
     } else {
         Err(format!(
             "{when} `usage` returns {held:?}, but {rows} rows and {writes} writes of {bytes} bytes are stored"
-        ))
+        )
+        .into())
     }
 }

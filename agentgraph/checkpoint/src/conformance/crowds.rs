@@ -8,8 +8,8 @@ use futures_util::future::{BoxFuture, join_all};
 
 use super::extension::{leases, upkeep};
 use super::script::acquire;
-use super::values::{full, store_failed};
-use super::{Clause, Store, listed_clauses};
+use super::values::full;
+use super::{Clause, Store, Tried, listed_clauses};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreCode;
 use crate::id::{CheckpointId, TaskId};
@@ -26,16 +26,18 @@ pub(super) const CLAUSES: &[Clause] = listed_clauses![
 ];
 
 /// Runs futures at once; spawns them if there is a tokio runtime.
-pub(super) async fn run_all<T: Send + 'static>(work: Vec<BoxFuture<'static, T>>) -> Result<Vec<T>, String> {
+pub(super) async fn run_all<T: Send + 'static>(
+    work: impl Iterator<Item: Future<Output = Tried<T>> + Send + 'static>,
+) -> Tried<Vec<T>> {
     if tokio::runtime::Handle::try_current().is_err() {
-        return Ok(join_all(work).await);
+        return join_all(work).await.into_iter().collect();
     }
-    let spawned = work.into_iter().map(tokio::spawn);
-    let done = join_all(spawned.collect::<Vec<_>>()).await;
-    done.into_iter().map(|done| done.map_err(|error| format!("the store panicked: {error}"))).collect()
+    let spawned: Vec<_> = work.map(tokio::spawn).collect();
+    let done = join_all(spawned).await.into_iter();
+    done.map(|done| done.map_err(|error| format!("the store panicked: {error}"))?).collect()
 }
 
-async fn write_separate_threads(store: Store) -> Result<(), String> {
+async fn write_separate_threads(store: Store) -> Tried {
     const RUNS: u64 = 40;
     const STEPS: u64 = 25;
     let runs = (0..RUNS).map(|run| {
@@ -44,26 +46,25 @@ async fn write_separate_threads(store: Store) -> Result<(), String> {
             let thread = format!("t{run}");
             for step in 0..STEPS {
                 let record = format!("{run}.{step}");
-                store.put(full(Place::root(&thread), step, record.as_bytes())).await.map_err(store_failed)?;
+                store.put(full(Place::root(&thread), step, record.as_bytes())).await?;
             }
             Ok(())
         }
-        .boxed()
     });
-    run_all(runs.collect()).await?.into_iter().collect::<Result<(), String>>()?;
+    run_all(runs).await?;
     for run in 0..RUNS {
         let thread = format!("t{run}");
-        let rows = store.list(Place::root(&thread), ListQuery::default()).await.map_err(store_failed)?;
+        let rows = store.list(Place::root(&thread), ListQuery::default()).await?;
         let found: Vec<Vec<u8>> = rows.into_iter().rev().map(|row| row.record).collect();
         let expected: Vec<Vec<u8>> = (0..STEPS).map(|step| format!("{run}.{step}").into_bytes()).collect();
         if found != expected {
-            return Err(format!("thread {thread} does not have its {STEPS} steps in order"));
+            return Err(format!("thread {thread} does not have its {STEPS} steps in order").into());
         }
     }
     Ok(())
 }
 
-async fn write_one_thread(store: Store) -> Result<(), String> {
+async fn write_one_thread(store: Store) -> Tried {
     const WRITERS: u64 = 16;
     for step in 0..20 {
         let writers = (0..WRITERS).map(|writer| {
@@ -71,34 +72,33 @@ async fn write_one_thread(store: Store) -> Result<(), String> {
             async move {
                 let beside = format!("beside {step}.{writer}");
                 let stored = store.put(full(Place::root("t"), step, &writer.to_be_bytes())).await;
-                store.put(full(Place::root(&beside), 0, b"x")).await.map_err(store_failed)?;
+                store.put(full(Place::root(&beside), 0, b"x")).await?;
                 match stored {
                     Ok(()) => Ok(Some(writer)),
                     Err(error) if error.code() == StoreCode::Stale => Ok(None),
                     Err(error) => Err(format!(
                         "the commit that lost the race fails with another error than E_STALE: {error}"
-                    )),
+                    )
+                    .into()),
                 }
             }
-            .boxed()
         });
-        let ends: Vec<Option<u64>> =
-            run_all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
-        let winners: Vec<u64> = ends.into_iter().flatten().collect();
+        let winners: Vec<u64> = run_all(writers).await?.into_iter().flatten().collect();
         let [winner] = winners[..] else {
-            return Err(format!("{} writers stored step {step}", winners.len()));
+            return Err(format!("{} writers stored step {step}", winners.len()).into());
         };
-        let row = store.row(Place::root("t"), CheckpointId::new(0, step)).await.map_err(store_failed)?;
+        let row = store.row(Place::root("t"), CheckpointId::new(0, step)).await?;
         if row.is_none_or(|row| row.record != winner.to_be_bytes()) {
             return Err(format!(
                 "step {step} holds the record of another writer than the one whose `put` succeeded"
-            ));
+            )
+            .into());
         }
     }
     Ok(())
 }
 
-async fn acquire_one_lease(store: Store) -> Result<(), String> {
+async fn acquire_one_lease(store: Store) -> Tried {
     const WRITERS: u64 = 16;
     let mut greatest = 0;
     for round in 0..20_u64 {
@@ -106,13 +106,12 @@ async fn acquire_one_lease(store: Store) -> Result<(), String> {
         let terms = LeaseTerms { now: time(100 * round + 100), until: time(100 * round + 200), seize: false };
         let writers = (0..WRITERS).map(|_| {
             let store = Arc::clone(&store);
-            async move { leases(&store)?.acquire("t", terms).await.map_err(store_failed) }.boxed()
+            async move { Ok(leases(&store)?.acquire("t", terms).await?) }
         });
-        let claims: Vec<Claim> =
-            run_all(writers.collect()).await?.into_iter().collect::<Result<_, String>>()?;
+        let claims: Vec<Claim> = run_all(writers).await?;
         let expired = |claim: &Claim| matches!(claim, Claim::Held { until, .. } if *until <= terms.now);
         let claims = if claims.iter().all(expired) {
-            vec![acquire(leases(&store)?, "t", terms).await.map_err(store_failed)?]
+            vec![acquire(leases(&store)?, "t", terms).await?]
         } else {
             claims
         };
@@ -125,21 +124,21 @@ async fn acquire_one_lease(store: Store) -> Result<(), String> {
             .collect();
         match granted[..] {
             [fence] if fence > greatest => greatest = fence,
-            [fence] => return Err(format!("the fence {fence} is not greater than {greatest}")),
-            _ => return Err(format!("{} writers were granted the same lease", granted.len())),
+            [fence] => return Err(format!("the fence {fence} is not greater than {greatest}").into()),
+            _ => return Err(format!("{} writers were granted the same lease", granted.len()).into()),
         }
         if round % 2 == 0 {
-            leases(&store)?.release("t", greatest).await.map_err(store_failed)?;
+            leases(&store)?.release("t", greatest).await?;
         }
     }
     Ok(())
 }
 
-async fn put_writes(store: Store) -> Result<(), String> {
+async fn put_writes(store: Store) -> Tried {
     const TASKS: u128 = 50;
     let place = Place::root("t");
     let at = CheckpointId::new(0, 0);
-    store.put(full(place, 0, b"a")).await.map_err(store_failed)?;
+    store.put(full(place, 0, b"a")).await?;
     let write = |task: u128, slot: u32| {
         let bytes = format!("{task}:{slot}").into_bytes();
         PendingWrite { task: TaskId::from_u128(task), slot, bytes }
@@ -148,12 +147,11 @@ async fn put_writes(store: Store) -> Result<(), String> {
         let store = Arc::clone(&store);
         async move {
             let both = [write(task, 0), write(task, 1)];
-            store.put_writes(PutWrites::new(Place::root("t"), at, &both)).await.map_err(store_failed)
+            Ok(store.put_writes(PutWrites::new(Place::root("t"), at, &both)).await?)
         }
-        .boxed()
     });
-    run_all(tasks.collect()).await?.into_iter().collect::<Result<(), String>>()?;
-    let tail = store.get(place, None).await.map_err(store_failed)?.unwrap_or_default();
+    run_all(tasks).await?;
+    let tail = store.get(place, None).await?.unwrap_or_default();
     let expected: Vec<PendingWrite> = (0..TASKS).flat_map(|task| [write(task, 0), write(task, 1)]).collect();
     if tail.writes == expected {
         Ok(())
@@ -162,15 +160,16 @@ async fn put_writes(store: Store) -> Result<(), String> {
             "{} of {} pending writes are stored, or their order is wrong",
             tail.writes.len(),
             expected.len()
-        ))
+        )
+        .into())
     }
 }
 
-async fn copy_onto_one_thread(store: Store) -> Result<(), String> {
+async fn copy_onto_one_thread(store: Store) -> Tried {
     const STEPS: u64 = 30;
     for source in ["a", "b", "c", "d"] {
         for step in 0..STEPS {
-            store.put(full(Place::root(source), step, source.as_bytes())).await.map_err(store_failed)?;
+            store.put(full(Place::root(source), step, source.as_bytes())).await?;
         }
     }
     let copiers = ["a", "b", "c", "d"].map(|source| {
@@ -181,28 +180,26 @@ async fn copy_onto_one_thread(store: Store) -> Result<(), String> {
                 Err(error) if error.code() == StoreCode::ThreadExists => Ok(None),
                 Err(error) => Err(format!(
                     "a copy onto an existing thread fails with another error than E_THREAD_EXISTS: {error}"
-                )),
+                )
+                .into()),
             }
         }
-        .boxed()
     });
-    let ends: Vec<Option<&str>> =
-        run_all(copiers.into()).await?.into_iter().collect::<Result<_, String>>()?;
-    let made: Vec<&str> = ends.into_iter().flatten().collect();
-    let [source] = made[..] else { return Err(format!("{} copies were made", made.len())) };
-    let rows = store.list(Place::root("copy"), ListQuery::default()).await.map_err(store_failed)?;
+    let made: Vec<&str> = run_all(copiers.into_iter()).await?.into_iter().flatten().collect();
+    let [source] = made[..] else { return Err(format!("{} copies were made", made.len()).into()) };
+    let rows = store.list(Place::root("copy"), ListQuery::default()).await?;
     if rows.len() as u64 == STEPS && rows.iter().all(|row| row.record == source.as_bytes()) {
         Ok(())
     } else {
-        Err(format!("the copy of {source} does not have its rows"))
+        Err(format!("the copy of {source} does not have its rows").into())
     }
 }
 
 /// One writer commits deltas with segments and pending writes while others read.
-async fn read_whole_commits(store: Store) -> Result<(), String> {
+async fn read_whole_commits(store: Store) -> Tried {
     const STEPS: u64 = 60;
     let place = Place::root("t");
-    store.put(full(place, 0, b"0")).await.map_err(store_failed)?;
+    store.put(full(place, 0, b"0")).await?;
     let writer = Arc::clone(&store);
     let writer = async move {
         for step in 1..STEPS {
@@ -210,12 +207,12 @@ async fn read_whole_commits(store: Store) -> Result<(), String> {
             let bytes = step.to_string().into_bytes();
             let write = PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: bytes.clone() };
             let before = CheckpointId::new(0, step - 1);
-            writer.put_writes(PutWrites::new(place, before, &[write])).await.map_err(store_failed)?;
+            writer.put_writes(PutWrites::new(place, before, &[write])).await?;
             tokio::task::yield_now().await;
             let segment = (step % 8 == 0).then_some(&bytes[..]);
             let kind = RowKind::Delta;
             let put = Put { kind, segment, clears_writes: true, ..full(place, step, &bytes) };
-            writer.put(put).await.map_err(store_failed)?;
+            writer.put(put).await?;
             tokio::task::yield_now().await;
         }
         Ok(())
@@ -224,9 +221,9 @@ async fn read_whole_commits(store: Store) -> Result<(), String> {
         let store = Arc::clone(&store);
         async move {
             for _ in 0..STEPS {
-                let tail = store.get(Place::root("t"), None).await.map_err(store_failed)?.unwrap_or_default();
+                let tail = store.get(Place::root("t"), None).await?.unwrap_or_default();
                 let Some(last) = tail.rows.last().map(|row| row.id.step) else {
-                    return Err("`get` found nothing in a thread that exists".to_owned());
+                    return Err("`get` found nothing in a thread that exists".into());
                 };
                 let folded = last / 8 * 8;
                 let mut expected: Vec<u64> = [0].into_iter().chain((8..=folded).step_by(8)).collect();
@@ -235,13 +232,15 @@ async fn read_whole_commits(store: Store) -> Result<(), String> {
                 if steps != expected {
                     return Err(format!(
                         "`get` of checkpoint 0.{last} returned the steps {steps:?}, not {expected:?}"
-                    ));
+                    )
+                    .into());
                 }
                 let next = (last + 1).to_string().into_bytes();
                 if tail.writes.iter().any(|write| write.bytes != next) {
                     return Err(format!(
                         "`get` of checkpoint 0.{last} returned pending writes of another step"
-                    ));
+                    )
+                    .into());
                 }
                 tokio::task::yield_now().await;
             }
@@ -249,7 +248,7 @@ async fn read_whole_commits(store: Store) -> Result<(), String> {
         }
         .boxed()
     });
-    let futures: Vec<BoxFuture<'static, Result<(), String>>> =
-        std::iter::once(writer.boxed()).chain(readers).collect();
-    run_all(futures).await?.into_iter().collect()
+    let all: Vec<BoxFuture<'static, Tried>> = std::iter::once(writer.boxed()).chain(readers).collect();
+    run_all(all.into_iter()).await?;
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Tried;
 use crate::catalog::Catalog;
 use crate::checkpointer::Checkpointer;
 use crate::leases::Leases;
@@ -57,14 +58,14 @@ impl fmt::Display for Extension {
     }
 }
 
-pub(super) fn leases(store: &dyn Checkpointer) -> Result<&dyn Leases, String> {
-    store.leases().ok_or_else(|| Extension::Leases.lack())
+pub(super) fn leases(store: &dyn Checkpointer) -> Tried<&dyn Leases> {
+    store.leases().ok_or_else(|| Extension::Leases.lack().into())
 }
 
-pub(super) fn catalog(store: &dyn Checkpointer) -> Result<&dyn Catalog, String> {
-    store.catalog().ok_or_else(|| Extension::Catalog.lack())
+pub(super) fn catalog(store: &dyn Checkpointer) -> Tried<&dyn Catalog> {
+    store.catalog().ok_or_else(|| Extension::Catalog.lack().into())
 }
 
-pub(super) fn upkeep(store: &dyn Checkpointer) -> Result<&dyn Upkeep, String> {
-    store.upkeep().ok_or_else(|| Extension::Upkeep.lack())
+pub(super) fn upkeep(store: &dyn Checkpointer) -> Tried<&dyn Upkeep> {
+    store.upkeep().ok_or_else(|| Extension::Upkeep.lack().into())
 }

@@ -2,15 +2,15 @@
 //! `hear_stops` tells of requests to stop.
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 
 use super::extension::leases;
-use super::values::store_failed;
-use super::{Clause, Store, listed_clauses};
+use super::{Clause, Store, Tried, listed_clauses};
 use crate::lease::{Claim, HearsStops, LeaseTerms};
+use crate::lock::Lock;
 use crate::services::yield_now;
 
 pub(super) const CLAUSES: &[Clause] = listed_clauses![
@@ -22,16 +22,16 @@ pub(super) const CLAUSES: &[Clause] = listed_clauses![
 /// How often a clause looks, with calls in between: the store may learn of the end from another process.
 const LOOKS: usize = 200;
 
-async fn take(store: &Store) -> Result<Option<u64>, String> {
+async fn take(store: &Store) -> Tried<Option<u64>> {
     let terms =
         LeaseTerms { now: UNIX_EPOCH, until: UNIX_EPOCH + Duration::from_secs(1 << 32), seize: false };
-    match leases(store)?.acquire("t", terms).await.map_err(store_failed)? {
+    match leases(store)?.acquire("t", terms).await? {
         Claim::Granted { fence } => Ok(Some(fence)),
         Claim::Held { .. } => Ok(None),
     }
 }
 
-async fn wait_while_held(store: Store) -> Result<(), String> {
+async fn wait_while_held(store: Store) -> Tried {
     let fence = take(&store).await?.ok_or("a thread without a lease is held")?;
     let mut returned = 0;
     // A store may return early now and then.
@@ -43,7 +43,7 @@ async fn wait_while_held(store: Store) -> Result<(), String> {
                 is_held = false;
                 break;
             }
-            store.threads().await.map_err(store_failed)?;
+            store.threads().await?;
             yield_now().await;
         }
         if is_held {
@@ -53,10 +53,11 @@ async fn wait_while_held(store: Store) -> Result<(), String> {
     }
     Err(format!(
         "`released` returned {returned} times while the lease was held, so waiting runs would not pause"
-    ))
+    )
+    .into())
 }
 
-async fn free_with_let_go(store: Store) -> Result<(), String> {
+async fn free_with_let_go(store: Store) -> Tried {
     let fence = take(&store).await?.ok_or("a thread without a lease is held")?;
     if take(&store).await?.is_some() {
         return Err("the lease of a held thread is granted to another writer".into());
@@ -66,7 +67,7 @@ async fn free_with_let_go(store: Store) -> Result<(), String> {
         if take(&store).await?.is_some() {
             return Ok(());
         }
-        store.threads().await.map_err(store_failed)?;
+        store.threads().await?;
         yield_now().await;
     }
     Err("the thread is still held after `let_go`".into())
@@ -74,15 +75,15 @@ async fn free_with_let_go(store: Store) -> Result<(), String> {
 
 /// A listener that writes down what it hears.
 #[derive(Default)]
-struct Heard(Mutex<Vec<(String, u64)>>);
+struct Heard(Lock<Vec<(String, u64)>>);
 
 impl HearsStops for Heard {
     fn asked_to_stop(&self, thread: &str, fence: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((thread.to_owned(), fence));
+        self.0.lock().push((thread.to_owned(), fence));
     }
 }
 
-async fn tell_of_stops(store: Store) -> Result<(), String> {
+async fn tell_of_stops(store: Store) -> Tried {
     let (heard, dropped) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
     let leases = leases(&store)?;
     let listener: Weak<Heard> = Arc::downgrade(&heard);
@@ -91,17 +92,17 @@ async fn tell_of_stops(store: Store) -> Result<(), String> {
     leases.hear_stops(listener);
     drop(dropped);
     let ask = || leases.ask_to_stop("t", UNIX_EPOCH);
-    if ask().await.map_err(store_failed)?.is_some() {
+    if ask().await?.is_some() {
         return Err("a thread without a lease is asked to stop".into());
     }
     let fence = take(&store).await?.ok_or("a thread without a lease is held")?;
-    if ask().await.map_err(store_failed)? != Some(fence) {
+    if ask().await? != Some(fence) {
         return Err("the writer of a thread is not asked to stop".into());
     }
-    let heard = std::mem::take(&mut *heard.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let heard = std::mem::take(&mut *heard.0.lock());
     let expected = [("t".to_owned(), fence)];
     if heard == expected || (heard.is_empty() && store.outlives_its_process()) {
         return Ok(());
     }
-    Err(format!("the listener heard {heard:?} and not {expected:?}"))
+    Err(format!("the listener heard {heard:?} and not {expected:?}").into())
 }

@@ -6,12 +6,9 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-
 use super::crowds::run_all;
 use super::extension::{catalog, upkeep};
-use super::values::store_failed;
-use super::{Clause, Store, listed_clauses};
+use super::{Clause, Store, Tried, listed_clauses};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
 use crate::delta::{DeltaWriter, encode};
@@ -64,8 +61,8 @@ fn put<'a>(thread: &'a str, branch: u32, step: u64, record: &'a [u8]) -> Put<'a>
     Put::new(place, id, RowKind::Full, record)
 }
 
-async fn usage(store: &Store) -> Result<Usage, String> {
-    catalog(store)?.usage().await.map_err(store_failed)
+async fn usage(store: &Store) -> Tried<Usage> {
+    Ok(catalog(store)?.usage().await?)
 }
 
 /// Checks that a checkpoint and its pending writes are returned as they were stored.
@@ -75,42 +72,39 @@ async fn check_stored(
     id: CheckpointId,
     record: &[u8],
     writes: &[PendingWrite],
-) -> Result<(), String> {
-    let tail = store.get(Place::root(thread), Some(id)).await.map_err(store_failed)?.unwrap_or_default();
-    let row = store.row(Place::root(thread), id).await.map_err(store_failed)?;
+) -> Tried {
+    let tail = store.get(Place::root(thread), Some(id)).await?.unwrap_or_default();
+    let row = store.row(Place::root(thread), id).await?;
     if tail.rows.last().is_none_or(|row| row.record != record) || row.is_none_or(|row| row.record != record) {
-        return Err(format!("checkpoint {id} of `{thread}` differs from the stored one"));
+        return Err(format!("checkpoint {id} of `{thread}` differs from the stored one").into());
     }
     if tail.writes == writes {
         Ok(())
     } else {
-        Err(format!("the pending writes on checkpoint {id} of `{thread}` differ from the stored ones"))
+        Err(format!("the pending writes on checkpoint {id} of `{thread}` differ from the stored ones").into())
     }
 }
 
 /// One text in three threads, a hundred branches of one of them, a segment, a pending write and a copy.
-async fn store_once(store: Store) -> Result<(), String> {
+async fn store_once(store: Store) -> Tried {
     let text = text("once");
     let beside = write(300, &text);
     for thread in ["a", "b", "c"] {
         let record = record(70_000, &["small", &text]);
-        store
-            .put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) })
-            .await
-            .map_err(store_failed)?;
+        store.put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) }).await?;
         let writes = std::slice::from_ref(&beside);
         let at = CheckpointId::new(0, 0);
-        store.put_writes(PutWrites::new(Place::root(thread), at, writes)).await.map_err(store_failed)?;
+        store.put_writes(PutWrites::new(Place::root(thread), at, writes)).await?;
     }
     for branch in 1..=100 {
         let record = record(u64::from(branch), &[&text]);
-        store.put(put("a", branch, 1, &record)).await.map_err(store_failed)?;
+        store.put(put("a", branch, 1, &record)).await?;
     }
-    upkeep(&store)?.copy_thread("a", "d").await.map_err(store_failed)?;
+    upkeep(&store)?.copy_thread("a", "d").await?;
     let held = usage(&store).await?;
     let bytes = held.bytes + held.value_bytes;
     if bytes > 2 * SIZE as u64 {
-        return Err(format!("a text of {SIZE} bytes takes {bytes} bytes when many records hold it"));
+        return Err(format!("a text of {SIZE} bytes takes {bytes} bytes when many records hold it").into());
     }
     for thread in ["a", "b", "c", "d"] {
         let record = record(70_000, &["small", &text]);
@@ -122,97 +116,90 @@ async fn store_once(store: Store) -> Result<(), String> {
     Ok(())
 }
 
-async fn keep_while_held(store: Store) -> Result<(), String> {
+async fn keep_while_held(store: Store) -> Tried {
     let shared = text("shared");
     let other = text("other");
     let kept = record(1, &[&shared, &other]);
     for thread in ["deleted", "pruned", "kept"] {
-        store.put(put(thread, 0, 0, &kept)).await.map_err(store_failed)?;
+        store.put(put(thread, 0, 0, &kept)).await?;
     }
-    upkeep(&store)?.copy_thread("kept", "copy").await.map_err(store_failed)?;
-    store.delete_thread("deleted").await.map_err(store_failed)?;
+    upkeep(&store)?.copy_thread("kept", "copy").await?;
+    store.delete_thread("deleted").await?;
     check_stored(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
-    store.put(put("pruned", 0, 1, b"newer")).await.map_err(store_failed)?;
+    store.put(put("pruned", 0, 1, b"newer")).await?;
     let gone = [(0, 0..1)];
     let rewrite = Rewrite { place: Place::root("pruned"), fence: 0, fulls: &[], unfold: &[], gone: &gone };
-    upkeep(&store)?.rewrite(rewrite).await.map_err(store_failed)?;
+    upkeep(&store)?.rewrite(rewrite).await?;
     check_stored(&store, "kept", CheckpointId::new(0, 0), &kept, &[]).await?;
     // The rewritten full holds only one of the two texts.
     let fulls = [(CheckpointId::new(0, 0), record(2, &[&shared]))];
     let rewrite = Rewrite { place: Place::root("kept"), fence: 0, fulls: &fulls, unfold: &[], gone: &[] };
-    upkeep(&store)?.rewrite(rewrite).await.map_err(store_failed)?;
+    upkeep(&store)?.rewrite(rewrite).await?;
     check_stored(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
     check_stored(&store, "copy", CheckpointId::new(0, 0), &kept, &[]).await?;
-    store.delete_thread("copy").await.map_err(store_failed)?;
+    store.delete_thread("copy").await?;
     check_stored(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
     match usage(&store).await?.value_bytes {
         bytes if bytes < 3 * SIZE as u64 / 2 => Ok(()),
-        bytes => Err(format!("{bytes} bytes of values are stored, but only one of {SIZE} bytes is held")),
+        bytes => {
+            Err(format!("{bytes} bytes of values are stored, but only one of {SIZE} bytes is held").into())
+        }
     }
 }
 
-async fn remove_unheld(store: Store) -> Result<(), String> {
+async fn remove_unheld(store: Store) -> Tried {
     let text = text("unheld");
     let record = record(1, &[&text]);
     let beside = [write(1, &text)];
     for thread in ["a", "b"] {
-        store
-            .put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) })
-            .await
-            .map_err(store_failed)?;
+        store.put(Put { segment: Some(&record), ..put(thread, 0, 0, &record) }).await?;
         let at = CheckpointId::new(0, 0);
-        store.put_writes(PutWrites::new(Place::root(thread), at, &beside)).await.map_err(store_failed)?;
-        store
-            .put_writes(PutWrites::new(Place { thread, namespace: "n" }, at, &beside))
-            .await
-            .map_err(store_failed)?;
+        store.put_writes(PutWrites::new(Place::root(thread), at, &beside)).await?;
+        store.put_writes(PutWrites::new(Place { thread, namespace: "n" }, at, &beside)).await?;
     }
-    store.delete_thread("a").await.map_err(store_failed)?;
+    store.delete_thread("a").await?;
     let gone = [(0, 0..9)];
     for namespace in ["", "n"] {
         let place = Place { thread: "b", namespace };
         let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
-        upkeep(&store)?.rewrite(rewrite).await.map_err(store_failed)?;
+        upkeep(&store)?.rewrite(rewrite).await?;
     }
     match usage(&store).await? {
         Usage { values: 0, value_bytes: 0, uses: 0, rows: 0, writes: 0, bytes: 0 } => Ok(()),
-        left => Err(format!("after everything was deleted the store still has {left:?}")),
+        left => Err(format!("after everything was deleted the store still has {left:?}").into()),
     }
 }
 
-async fn release_with_writes(store: Store) -> Result<(), String> {
+async fn release_with_writes(store: Store) -> Tried {
     let one = text("one");
     let other = text("other");
     let place = Place::root("t");
     let at = CheckpointId::new(0, 0);
     let first = record(0, &[]);
-    store.put(put("t", 0, 0, &first)).await.map_err(store_failed)?;
+    store.put(put("t", 0, 0, &first)).await?;
     let writes = [write(1, &one), PendingWrite { slot: 2, ..write(1, "small") }];
     for written in [&writes[..], &[write(2, &other)], &[write(2, &one)], &[write(3, "small")], &writes[..1]] {
-        store.put_writes(PutWrites::new(place, at, written)).await.map_err(store_failed)?;
+        store.put_writes(PutWrites::new(place, at, written)).await?;
     }
     check_stored(&store, "t", at, &first, &writes).await?;
     let held = usage(&store).await?;
     if held.value_bytes > 3 * SIZE as u64 / 2 {
-        return Err(format!("the values of replaced pending writes are still stored: {held:?}"));
+        return Err(format!("the values of replaced pending writes are still stored: {held:?}").into());
     }
     let second = record(1, &[&one]);
-    store.put(Put { clears_writes: true, ..put("t", 0, 1, &second) }).await.map_err(store_failed)?;
+    store.put(Put { clears_writes: true, ..put("t", 0, 1, &second) }).await?;
     check_stored(&store, "t", CheckpointId::new(0, 1), &second, &[]).await?;
-    store
-        .put_writes(PutWrites::new(place, CheckpointId::new(0, 1), &[write(4, &other)]))
-        .await
-        .map_err(store_failed)?;
-    store.put(Put { clears_writes: true, ..put("t", 0, 2, &first) }).await.map_err(store_failed)?;
+    store.put_writes(PutWrites::new(place, CheckpointId::new(0, 1), &[write(4, &other)])).await?;
+    store.put(Put { clears_writes: true, ..put("t", 0, 2, &first) }).await?;
     match usage(&store).await? {
         Usage { value_bytes, writes: 0, .. } if value_bytes < 3 * SIZE as u64 / 2 => Ok(()),
-        left => Err(format!("the values of cleared pending writes are still stored: {left:?}")),
+        left => Err(format!("the values of cleared pending writes are still stored: {left:?}").into()),
     }
 }
 
-async fn refuse_without_trace(store: Store) -> Result<(), String> {
+async fn refuse_without_trace(store: Store) -> Tried {
     let small = record(0, &[]);
-    store.put(put("t", 0, 3, &small)).await.map_err(store_failed)?;
+    store.put(put("t", 0, 3, &small)).await?;
     let before = usage(&store).await?;
     let late = record(1, &[&text("late")]);
     let beside = [write(1, &text("beside"))];
@@ -228,15 +215,15 @@ async fn refuse_without_trace(store: Store) -> Result<(), String> {
             .await,
     ];
     if outcomes.iter().any(Result::is_ok) {
-        return Err("a commit or pending write that must be refused is stored".to_owned());
+        return Err("a commit or pending write that must be refused is stored".into());
     }
     match usage(&store).await? {
         after if after == before => Ok(()),
-        after => Err(format!("refused commits changed the usage from {before:?} to {after:?}")),
+        after => Err(format!("refused commits changed the usage from {before:?} to {after:?}").into()),
     }
 }
 
-async fn write_concurrently(store: Store) -> Result<(), String> {
+async fn write_concurrently(store: Store) -> Tried {
     const WRITERS: u64 = 8;
     let texts = [Arc::new(text("one")), Arc::new(text("two")), Arc::new(text("three"))];
     let writers = (0..WRITERS).map(|writer| {
@@ -249,26 +236,22 @@ async fn write_concurrently(store: Store) -> Result<(), String> {
                 texts.rotate_left(1 + (writer % 2) as usize);
                 let record = record(round, &[&texts[0], &texts[1]]);
                 let beside = [write(round, &texts[2])];
-                store.put(put(&thread, 0, 0, &record)).await.map_err(store_failed)?;
-                store
-                    .put_writes(PutWrites::new(Place::root(&thread), at, &beside))
-                    .await
-                    .map_err(store_failed)?;
+                store.put(put(&thread, 0, 0, &record)).await?;
+                store.put_writes(PutWrites::new(Place::root(&thread), at, &beside)).await?;
                 check_stored(&store, &thread, at, &record, &beside).await?;
                 let cleared = record_of_two(round, &texts);
                 let commit = Put { clears_writes: true, ..put(&thread, 0, 1, &cleared) };
-                store.put(commit).await.map_err(store_failed)?;
+                store.put(commit).await?;
                 check_stored(&store, &thread, CheckpointId::new(0, 1), &cleared, &[]).await?;
-                store.delete_thread(&thread).await.map_err(store_failed)?;
+                store.delete_thread(&thread).await?;
             }
             Ok(())
         }
-        .boxed()
     });
-    run_all(writers.collect()).await?.into_iter().collect::<Result<(), String>>()?;
+    run_all(writers).await?;
     match usage(&store).await? {
         Usage { values: 0, uses: 0, .. } => Ok(()),
-        left => Err(format!("after everything was deleted the store still has {left:?}")),
+        left => Err(format!("after everything was deleted the store still has {left:?}").into()),
     }
 }
 

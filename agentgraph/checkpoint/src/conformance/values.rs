@@ -1,7 +1,7 @@
 //! Names and values of every kind.
 
 use super::extension::catalog;
-use super::{Clause, Store, listed_clauses};
+use super::{Clause, Store, Tried, listed_clauses};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
@@ -71,102 +71,97 @@ pub(super) fn full<'a>(place: Place<'a>, step: u64, record: &'a [u8]) -> Put<'a>
     Put::new(place, id, RowKind::Full, record)
 }
 
-pub(super) fn store_failed(error: StoreError) -> String {
-    format!("the store failed: {error}")
-}
-
 /// Stores different data under each of the places, then reads all of it back.
-async fn check_separate(store: &dyn Checkpointer, places: &[Place<'_>]) -> Result<(), String> {
+async fn check_separate(store: &dyn Checkpointer, places: &[Place<'_>]) -> Tried {
     let record = |at: usize| format!("record {at}").into_bytes();
     let write = |at: usize| PendingWrite { task: TaskId::from_u128(1), slot: 0, bytes: record(at) };
     let id = CheckpointId::new(0, 0);
+    let failed = |place: &Place<'_>, error: StoreError| format!("{place:?}: {error}");
     for (at, place) in places.iter().enumerate() {
-        let failed = |error: StoreError| format!("{place:?}: {error}");
+        let failed = |error| failed(place, error);
         store.put(full(*place, 0, &record(at))).await.map_err(failed)?;
         store.put_writes(PutWrites::new(*place, id, &[write(at)])).await.map_err(failed)?;
     }
     for (at, place) in places.iter().enumerate() {
-        let failed = |error: StoreError| format!("{place:?}: {error}");
-        let tail = store.get(*place, None).await.map_err(failed)?;
+        let tail = store.get(*place, None).await.map_err(|error| failed(place, error))?;
         let found = tail.is_some_and(|tail| {
             tail.rows.len() == 1 && tail.rows[0].record == record(at) && tail.writes == [write(at)]
         });
         if !found {
-            return Err(format!("the data stored under {place:?} is not returned for it"));
+            return Err(format!("the data stored under {place:?} is not returned for it").into());
         }
     }
     Ok(())
 }
 
-async fn name_threads(store: Store) -> Result<(), String> {
+async fn name_threads(store: Store) -> Tried {
     let names = names();
     let places: Vec<Place<'_>> = names.iter().map(|name| Place::root(name)).collect();
     check_separate(&*store, &places).await?;
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
     expected.sort_unstable();
-    let listed = store.threads().await.map_err(store_failed)?;
+    let listed = store.threads().await?;
     if listed != expected {
         return Err(format!(
             "threads are listed as {listed:?} instead of in order of their bytes: {expected:?}"
-        ));
+        )
+        .into());
     }
     for (at, name) in names.iter().enumerate() {
-        store.delete_thread(name).await.map_err(store_failed)?;
-        let left = store.threads().await.map_err(store_failed)?.len();
+        store.delete_thread(name).await?;
+        let left = store.threads().await?.len();
         if left != names.len() - at - 1 {
-            return Err(format!("deleting thread {name:?} left {left} threads"));
+            return Err(format!("deleting thread {name:?} left {left} threads").into());
         }
     }
     Ok(())
 }
 
-async fn name_namespaces(store: Store) -> Result<(), String> {
+async fn name_namespaces(store: Store) -> Tried {
     let names = names();
     let places: Vec<Place<'_>> = names.iter().map(|namespace| Place { thread: "t", namespace }).collect();
     check_separate(&*store, &places).await?;
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
     expected.sort_unstable();
-    let listed = catalog(&store)?.namespaces("t").await.map_err(store_failed)?;
+    let listed = catalog(&store)?.namespaces("t").await?;
     if listed == expected {
         Ok(())
     } else {
-        Err(format!("namespaces are listed as {listed:?} instead of in order of their bytes: {expected:?}"))
+        Err(format!("namespaces are listed as {listed:?} instead of in order of their bytes: {expected:?}")
+            .into())
     }
 }
 
-async fn return_any_size(store: Store) -> Result<(), String> {
+async fn return_any_size(store: Store) -> Tried {
     let place = Place::root("t");
     for (step, size) in (0..).zip([0, 1, 255, 1_000, 4_061, 4_096, 70_000, 10_000_000]) {
         let record: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
         let id = CheckpointId::new(0, step);
-        store
-            .put(Put { segment: Some(&record), ..full(place, step, &record) })
-            .await
-            .map_err(store_failed)?;
+        store.put(Put { segment: Some(&record), ..full(place, step, &record) }).await?;
         let write = PendingWrite { task: TaskId::from_u128(7), slot: 1, bytes: record.clone() };
         let writes = std::slice::from_ref(&write);
-        store.put_writes(PutWrites::new(place, id, writes)).await.map_err(store_failed)?;
-        let row = store.row(place, id).await.map_err(store_failed)?;
-        let tail = store.get(place, Some(id)).await.map_err(store_failed)?.unwrap_or_default();
+        store.put_writes(PutWrites::new(place, id, writes)).await?;
+        let row = store.row(place, id).await?;
+        let tail = store.get(place, Some(id)).await?.unwrap_or_default();
         let rows_hold = tail.rows.len() == 2 && tail.rows.iter().all(|row| row.record == record);
         if !rows_hold || row.is_none_or(|row| row.record != record) {
-            return Err(format!("a record of {size} bytes is not returned unchanged"));
+            return Err(format!("a record of {size} bytes is not returned unchanged").into());
         }
         if tail.writes != writes {
-            return Err(format!("a pending write of {size} bytes is not returned unchanged"));
+            return Err(format!("a pending write of {size} bytes is not returned unchanged").into());
         }
     }
     Ok(())
 }
 
-async fn accept_any_query(store: Store) -> Result<(), String> {
+async fn accept_any_query(store: Store) -> Tried {
     let place = Place::root("t");
     for step in 0..3 {
-        store.put(full(place, step, b"x")).await.map_err(store_failed)?;
+        store.put(full(place, step, b"x")).await?;
     }
     let asks = PendingWrite { task: TaskId::from_u128(1), slot: 1, bytes: b"x".to_vec() };
     let writes = PutWrites::new(place, CheckpointId::new(0, 2), std::slice::from_ref(&asks));
-    store.put_writes(writes).await.map_err(store_failed)?;
+    store.put_writes(writes).await?;
     let largest = i64::MAX as u64;
     for (before, limit, expected) in [
         (Some(u64::MAX), None, 3),
@@ -177,32 +172,33 @@ async fn accept_any_query(store: Store) -> Result<(), String> {
         (Some(1), Some(usize::MAX), 1),
     ] {
         let query = ListQuery { before, limit, ..ListQuery::default() };
-        let found = store.list(place, query).await.map_err(store_failed)?.len();
+        let found = store.list(place, query).await?.len();
         if found != expected {
             return Err(format!(
                 "a list before {before:?} with the limit {limit:?} has {found} rows instead of {expected}"
-            ));
+            )
+            .into());
         }
     }
     for id in [CheckpointId::new(u32::MAX, 0), CheckpointId::new(0, u64::MAX), CheckpointId::new(0, largest)]
     {
         let query = ListQuery { branch: Some(u32::MAX), before: Some(id.step), limit: None };
-        let found = store.row(place, id).await.map_err(store_failed)?.is_some()
-            || store.get(place, Some(id)).await.map_err(store_failed)?.is_some()
-            || !store.list(place, query).await.map_err(store_failed)?.is_empty();
+        let found = store.row(place, id).await?.is_some()
+            || store.get(place, Some(id)).await?.is_some()
+            || !store.list(place, query).await?.is_empty();
         if found {
-            return Err(format!("checkpoint {id} is found and was never stored"));
+            return Err(format!("checkpoint {id} is found and was never stored").into());
         }
     }
     for name in names() {
         for limit in [None, Some(0), Some(1), Some(usize::MAX)] {
             let query = WaitingQuery { after: Some(&name), limit };
-            let found = catalog(&store)?.waiting(query).await.map_err(store_failed)?.len();
+            let found = catalog(&store)?.waiting(query).await?.len();
             let expected = usize::from(name.as_str() < "t" && limit != Some(0));
             if found != expected {
                 return Err(format!(
                     "`waiting` after {name:?} (limit {limit:?}) returns {found} requests instead of {expected}"
-                ));
+                ).into());
             }
         }
     }
@@ -210,32 +206,32 @@ async fn accept_any_query(store: Store) -> Result<(), String> {
 }
 
 /// A store may answer some calls of `try_put` and not others.
-async fn put_at_once(store: Store) -> Result<(), String> {
+async fn put_at_once(store: Store) -> Tried {
     let place = Place::root("t");
     for step in 0..200 {
         let record = step.to_string();
         let put = full(place, step, record.as_bytes());
         match store.try_put(&put) {
-            None => store.put(put).await.map_err(store_failed)?,
-            Some(stored) => stored.map_err(store_failed)?,
+            None => store.put(put).await?,
+            Some(stored) => stored?,
         }
         for again in [&full(place, step, b"late"), &put] {
             if let Some(Ok(())) = store.try_put(again) {
-                return Err(format!("`try_put` stored step {step} twice"));
+                return Err(format!("`try_put` stored step {step} twice").into());
             }
         }
         let parent = Some(CheckpointId::new(0, step + 7));
         let follows = store.try_put(&Put { parent, ..full(place, step + 1, b"late") });
         if let Some(Ok(())) = follows {
-            return Err("`try_put` stored a row whose parent is missing".to_owned());
+            return Err("`try_put` stored a row whose parent is missing".into());
         }
         let lost = store.try_put(&Put { fence: u64::MAX, ..full(place, step + 1, b"late") });
         if let Some(Ok(())) = lost {
-            return Err("`try_put` stored a row with a fence that was never granted".to_owned());
+            return Err("`try_put` stored a row with a fence that was never granted".into());
         }
-        let row = store.row(place, put.id).await.map_err(store_failed)?;
+        let row = store.row(place, put.id).await?;
         if row.is_none_or(|row| row.record != record.as_bytes()) {
-            return Err(format!("step {step} differs from the stored one"));
+            return Err(format!("step {step} differs from the stored one").into());
         }
     }
     Ok(())

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::{Namespace, Store};
-use crate::conformance::{Finding, Report, catch_panic};
+use crate::conformance::{Finding, Report, Tried, catch_panic};
 use crate::error::StoreError;
 
 /// One thing that a store has to do.
@@ -81,7 +81,7 @@ impl fmt::Debug for Clause {
 /// Clauses: `"a statement": function`.
 macro_rules! listed_clauses {
     ($($name:literal: $test:ident,)*) => {
-        &[$($crate::store::conformance::Clause::new($name, |trial| ::futures_util::FutureExt::boxed($test(trial))),)*]
+        &[$($crate::store::conformance::Clause::new($name, |trial| Box::pin(async { $test(trial).await.map_err(|problem| problem.to_string()) })),)*]
     };
 }
 use listed_clauses;
@@ -120,21 +120,16 @@ where
 }
 
 /// The namespace with these segments.
-fn space<const N: usize>(segments: [&str; N]) -> Result<Namespace, String> {
-    Namespace::new(segments).map_err(|error| error.to_string())
+fn space<const N: usize>(segments: [&str; N]) -> Tried<Namespace> {
+    Ok(Namespace::new(segments)?)
 }
 
 /// Fails with both values unless they are equal.
-fn same<T: PartialEq + fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {
+fn same<T: PartialEq + fmt::Debug>(what: &str, found: &T, wanted: &T) -> Tried {
     match found == wanted {
         true => Ok(()),
-        false => Err(format!("{what} is {found:?}, and not {wanted:?}")),
+        false => Err(format!("{what} is {found:?}, and not {wanted:?}").into()),
     }
-}
-
-/// An error of the store as a problem.
-fn told(error: StoreError) -> String {
-    error.to_string()
 }
 
 /// The keys of a page.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Clause, Trial, keys, listed_clauses, same, space, told};
+use super::{Clause, Trial, Tried, keys, listed_clauses, same, space};
 use crate::error::StoreCode;
 use crate::store::{Filter, Namespace, SearchQuery, Store, StoreExt};
 
@@ -16,28 +16,28 @@ pub(super) const CLAUSES: &[Clause] = listed_clauses![
     "a limit that is too high is refused": too_many,
 ];
 
-async fn newest_first(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn newest_first(Trial { store, .. }: Trial) -> Tried {
     for (namespace, key) in [("z", "a"), ("a", "b"), ("a", "c"), ("m", "d"), ("a", "b")] {
-        store.put(&space([namespace])?, key, 1).await.map_err(told)?;
+        store.put(&space([namespace])?, key, 1).await?;
     }
-    let found = store.search(&Namespace::root()).await.map_err(told)?;
+    let found = store.search(&Namespace::root()).await?;
     same("the order", &keys(&found), &vec!["b", "d", "c", "a"])?;
     same("the scores", &found.iter().all(|found| found.score.is_none()), &true)?;
-    let found = store.search(&space(["a"])?).await.map_err(told)?;
+    let found = store.search(&space(["a"])?).await?;
     same("the order", &keys(&found), &vec!["b", "c"])
 }
 
-async fn ten(store: &dyn Store) -> Result<Namespace, String> {
+async fn ten(store: &dyn Store) -> Tried<Namespace> {
     let at = space(["a"])?;
     for n in 0..10 {
-        store.put(&at, n.to_string(), json!({ "n": n })).await.map_err(told)?;
+        store.put(&at, n.to_string(), json!({ "n": n })).await?;
         // Items elsewhere do not count.
-        store.put(&space(["b"])?, n.to_string(), json!({ "n": n })).await.map_err(told)?;
+        store.put(&space(["b"])?, n.to_string(), json!({ "n": n })).await?;
     }
     Ok(at)
 }
 
-async fn pages(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn pages(Trial { store, .. }: Trial) -> Tried {
     let at = ten(&store).await?;
     for (limit, offset, wanted) in [
         (3, 0, vec!["9", "8", "7"]),
@@ -46,36 +46,36 @@ async fn pages(Trial { store, .. }: Trial) -> Result<(), String> {
         (0, 0, vec![]),
         (1, 1_000_000, vec![]),
     ] {
-        let found = store.search(&at).limit(limit).offset(offset).await.map_err(told)?;
+        let found = store.search(&at).limit(limit).offset(offset).await?;
         same("the page", &keys(&found), &wanted)?;
     }
     Ok(())
 }
 
-async fn before(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn before(Trial { store, .. }: Trial) -> Tried {
     let at = ten(&store).await?;
-    let first = store.search(&at).limit(4).await.map_err(told)?;
+    let first = store.search(&at).limit(4).await?;
     let last = first.last().ok_or("the first page is empty")?.item.version;
     // Stored while the pages are read.
-    store.put(&at, "late", json!({ "n": 1 })).await.map_err(told)?;
-    store.put(&at, "9", json!({ "n": 1 })).await.map_err(told)?;
-    let next = store.search(&at).before(last).limit(3).await.map_err(told)?;
+    store.put(&at, "late", json!({ "n": 1 })).await?;
+    store.put(&at, "9", json!({ "n": 1 })).await?;
+    let next = store.search(&at).before(last).limit(3).await?;
     same("the next page", &keys(&next), &vec!["5", "4", "3"])?;
-    let next = store.search(&at).before(last).filter(Filter::lt("n", 4)).offset(1).await.map_err(told)?;
+    let next = store.search(&at).before(last).filter(Filter::lt("n", 4)).offset(1).await?;
     same("the next page with a filter", &keys(&next), &vec!["2", "1", "0"])
 }
 
-async fn filtered_pages(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn filtered_pages(Trial { store, .. }: Trial) -> Tried {
     let at = ten(&store).await?;
     let odd = || Filter::is_in("n", [1, 3, 5, 7, 9]);
-    let found = store.search(&at).filter(odd()).limit(2).offset(1).await.map_err(told)?;
+    let found = store.search(&at).filter(odd()).limit(2).offset(1).await?;
     same("the page", &keys(&found), &vec!["7", "5"])?;
-    let found = store.search(&at).filter(odd()).limit(2).offset(4).await.map_err(told)?;
+    let found = store.search(&at).filter(odd()).limit(2).offset(4).await?;
     same("the last page", &keys(&found), &vec!["1"])
 }
 
 /// Where stores that push filters into a database answer differently.
-async fn filters(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn filters(Trial { store, .. }: Trial) -> Tried {
     let at = space(["a"])?;
     let big = 9_007_199_254_740_993_u64;
     let values: [(&str, Value); 14] = [
@@ -95,7 +95,7 @@ async fn filters(Trial { store, .. }: Trial) -> Result<(), String> {
         ("scalar", json!(7)),
     ];
     for (key, value) in values {
-        store.put(&at, key, value).await.map_err(told)?;
+        store.put(&at, key, value).await?;
     }
     let cases: [(Filter, &[&str]); 20] = [
         (Filter::eq("v", 1), &["float", "int"]),
@@ -123,7 +123,7 @@ async fn filters(Trial { store, .. }: Trial) -> Result<(), String> {
         ),
     ];
     for (filter, wanted) in cases {
-        let found = store.search(&at).filter(filter.clone()).limit(100).await.map_err(told)?;
+        let found = store.search(&at).filter(filter.clone()).limit(100).await?;
         let mut found = keys(&found);
         found.sort_unstable();
         same(&format!("what {filter:?} finds"), &found, &wanted.to_vec())?;
@@ -131,7 +131,7 @@ async fn filters(Trial { store, .. }: Trial) -> Result<(), String> {
     Ok(())
 }
 
-async fn invalid(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn invalid(Trial { store, .. }: Trial) -> Tried {
     let at = space(["a"])?;
     let deep = (0..1_000).fold(Filter::eq("a", 1), |inner, _| Filter::not(inner));
     let wide = Filter::any((0..1_000).map(|n| Filter::eq("a", n)));
@@ -145,7 +145,7 @@ async fn invalid(Trial { store, .. }: Trial) -> Result<(), String> {
     Ok(())
 }
 
-async fn too_many(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn too_many(Trial { store, .. }: Trial) -> Tried {
     let at = space(["a"])?;
     for (limit, offset) in [(1_001, 0), (usize::MAX, usize::MAX), (1, usize::MAX)] {
         let query = SearchQuery { limit, offset, ..SearchQuery::within(&at) };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Clause, Trial, keys, listed_clauses, same, space, told};
+use super::{Clause, Trial, Tried, keys, listed_clauses, same, space};
 use crate::error::StoreCode;
 use crate::services::Services;
 use crate::store::{Change, Namespace, Store, StoreExt};
@@ -21,7 +21,7 @@ pub(super) const CLAUSES: &[Clause] = listed_clauses![
     "changes of one item are made in their order": in_order,
 ];
 
-async fn read_back(Trial { store, clock }: Trial) -> Result<(), String> {
+async fn read_back(Trial { store, clock }: Trial) -> Tried {
     let at = space(["a", "b"])?;
     for value in [
         json!({"text": "é\u{0}\u{10ffff}", "list": [1, null, true, {"x": []}], "": {}}),
@@ -33,8 +33,8 @@ async fn read_back(Trial { store, clock }: Trial) -> Result<(), String> {
         json!(null),
         json!(""),
     ] {
-        store.put(&at, "k", value.clone()).await.map_err(told)?;
-        let item = store.get(&at, "k").await.map_err(told)?.ok_or("an item that was put is absent")?;
+        store.put(&at, "k", value.clone()).await?;
+        let item = store.get(&at, "k").await?.ok_or("an item that was put is absent")?;
         same("the value", &item.value.to_string(), &value.to_string())?;
         same("the place", &(item.namespace, &*item.key), &(at.clone(), "k"))?;
         same(
@@ -46,46 +46,46 @@ async fn read_back(Trial { store, clock }: Trial) -> Result<(), String> {
     Ok(())
 }
 
-async fn absent(Trial { store, .. }: Trial) -> Result<(), String> {
-    store.put(&space(["a"])?, "k", 1).await.map_err(told)?;
+async fn absent(Trial { store, .. }: Trial) -> Tried {
+    store.put(&space(["a"])?, "k", 1).await?;
     for (namespace, key) in [(space(["a"])?, "j"), (space(["b"])?, "k"), (Namespace::root(), "k")] {
-        same("an absent item", &store.get(&namespace, key).await.map_err(told)?, &None)?;
+        same("an absent item", &store.get(&namespace, key).await?, &None)?;
     }
     Ok(())
 }
 
-async fn replaced(Trial { store, clock }: Trial) -> Result<(), String> {
+async fn replaced(Trial { store, clock }: Trial) -> Tried {
     let at = space(["a"])?;
     let begun = clock.now();
-    let first = store.put(&at, "k", "old").await.map_err(told)?;
+    let first = store.put(&at, "k", "old").await?;
     clock.advance(Duration::from_secs(1));
-    let second = store.put(&at, "k", "new").await.map_err(told)?;
-    let item = store.get(&at, "k").await.map_err(told)?.ok_or("it is absent")?;
+    let second = store.put(&at, "k", "new").await?;
+    let item = store.get(&at, "k").await?.ok_or("it is absent")?;
     same("the value", &item.value, &json!("new"))?;
     same("the time of creation", &item.created_at, &begun)?;
     same("the time of the value", &item.updated_at, &clock.now())?;
     same("the version", &item.version, &second)?;
     match second > first {
         true => Ok(()),
-        false => Err(format!("the later version {second} is not higher than {first}")),
+        false => Err(format!("the later version {second} is not higher than {first}").into()),
     }
 }
 
-async fn deleted(Trial { store, clock }: Trial) -> Result<(), String> {
+async fn deleted(Trial { store, clock }: Trial) -> Tried {
     let at = space(["a"])?;
-    let before = store.put(&at, "k", 1).await.map_err(told)?;
-    same("a delete of an item", &store.delete(&at, "k").await.map_err(told)?, &true)?;
-    same("a deleted item", &store.get(&at, "k").await.map_err(told)?, &None)?;
-    same("a delete of no item", &store.delete(&at, "k").await.map_err(told)?, &false)?;
+    let before = store.put(&at, "k", 1).await?;
+    same("a delete of an item", &store.delete(&at, "k").await?, &true)?;
+    same("a deleted item", &store.get(&at, "k").await?, &None)?;
+    same("a delete of no item", &store.delete(&at, "k").await?, &false)?;
     clock.advance(Duration::from_secs(1));
-    let again = store.put(&at, "k", 2).await.map_err(told)?;
-    let item = store.get(&at, "k").await.map_err(told)?.ok_or("it is absent")?;
+    let again = store.put(&at, "k", 2).await?;
+    let item = store.get(&at, "k").await?.ok_or("it is absent")?;
     same("the time of creation after a delete", &item.created_at, &clock.now())?;
     same("whether a version was granted twice", &(again > before), &true)
 }
 
 /// Each holds one item; only the first is in `["a"]`, beside those that begin with the segment.
-async fn separate(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn separate(Trial { store, .. }: Trial) -> Tried {
     let inside =
         [space(["a"])?, space(["a", "b"])?, space(["a", "\u{0}"])?, space(["a", "\u{10ffff}", "x"])?];
     let outside = [
@@ -99,13 +99,13 @@ async fn separate(Trial { store, .. }: Trial) -> Result<(), String> {
         space(["b", "a"])?,
     ];
     for (at, namespace) in inside.iter().chain(&outside).enumerate() {
-        store.put(namespace, "k", at).await.map_err(told)?;
+        store.put(namespace, "k", at).await?;
     }
     for (at, namespace) in inside.iter().chain(&outside).enumerate() {
-        let value = store.get_as::<usize>(namespace, "k").await.map_err(told)?;
+        let value = store.get_as::<usize>(namespace, "k").await?;
         same(&format!("the item in {namespace}"), &value, &Some(at))?;
     }
-    let found = store.search(&inside[0]).limit(100).await.map_err(told)?;
+    let found = store.search(&inside[0]).limit(100).await?;
     let mut values: Vec<Value> = found.iter().map(|found| found.item.value.clone()).collect();
     values.sort_by_key(Value::as_u64);
     same("what is in [\"a\"]", &values, &vec![json!(0), json!(1), json!(2), json!(3)])
@@ -128,26 +128,26 @@ const HOSTILE: [&str; 14] = [
     "\\x00",
 ];
 
-async fn hostile(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn hostile(Trial { store, .. }: Trial) -> Tried {
     let long = "é".repeat(500);
     let names: Vec<&str> = HOSTILE.into_iter().chain([&*long]).collect();
     for (at, name) in names.iter().enumerate() {
-        store.put(&space([name])?, *name, at).await.map_err(told)?;
+        store.put(&space([name])?, *name, at).await?;
     }
     for (at, name) in names.iter().enumerate() {
         let here = space([name])?;
-        same("the item", &store.get_as::<usize>(&here, name).await.map_err(told)?, &Some(at))?;
-        same("what is beside it", &keys(&store.search(&here).await.map_err(told)?), &vec![*name])?;
-        let listed = store.list_namespaces().prefix(&here).await.map_err(told)?;
+        same("the item", &store.get_as::<usize>(&here, name).await?, &Some(at))?;
+        same("what is beside it", &keys(&store.search(&here).await?), &vec![*name])?;
+        let listed = store.list_namespaces().prefix(&here).await?;
         same("the listed namespace", &listed, &vec![here])?;
     }
-    let deep = Namespace::new(vec!["d"; Namespace::MAX_SEGMENTS]).map_err(told)?;
+    let deep = Namespace::new(vec!["d"; Namespace::MAX_SEGMENTS])?;
     let key = "k".repeat(crate::store::MAX_KEY_BYTES);
-    store.put(&deep, &*key, 1).await.map_err(told)?;
-    same("the deepest item", &store.get_as(&deep, &key).await.map_err(told)?, &Some(1))
+    store.put(&deep, &*key, 1).await?;
+    same("the deepest item", &store.get_as(&deep, &key).await?, &Some(1))
 }
 
-async fn empty_key(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn empty_key(Trial { store, .. }: Trial) -> Tried {
     let at = space(["a"])?;
     let long = "k".repeat(crate::store::MAX_KEY_BYTES + 1);
     for key in ["", &long] {
@@ -161,25 +161,25 @@ async fn empty_key(Trial { store, .. }: Trial) -> Result<(), String> {
     Ok(())
 }
 
-async fn all_or_none(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn all_or_none(Trial { store, .. }: Trial) -> Tried {
     let at = space(["a"])?;
-    store.put(&at, "b", 1).await.map_err(told)?;
+    store.put(&at, "b", 1).await?;
     let changes =
         vec![Change::put(&at, "a", 2), Change::delete(&at, "b"), Change::put(&at, "b", 2).if_version(0)];
     match store.change(changes).await {
-        Ok(_) => return Err("a change was made whose condition does not hold".to_owned()),
+        Ok(_) => return Err("a change was made whose condition does not hold".into()),
         Err(error) => same("the code", &error.code(), &StoreCode::ItemConflict)?,
     }
-    same("an item before the failed change", &store.get_as::<u64>(&at, "a").await.map_err(told)?, &None)?;
-    same("an item beside the failed change", &store.get_as(&at, "b").await.map_err(told)?, &Some(1))?;
+    same("an item before the failed change", &store.get_as::<u64>(&at, "a").await?, &None)?;
+    same("an item beside the failed change", &store.get_as(&at, "b").await?, &Some(1))?;
     let changes = vec![Change::put(&at, "z", 3), Change::delete(&at, "b"), Change::put(&at, "a", 3)];
-    let versions = store.change(changes).await.map_err(told)?;
+    let versions = store.change(changes).await?;
     same("the number of answers", &versions.len(), &3)?;
     same("the answers", &(versions.iter().all(Option::is_some), versions[2] > versions[0]), &(true, true))?;
-    same("what was put", &keys(&store.search(&at).await.map_err(told)?), &vec!["a", "z"])
+    same("what was put", &keys(&store.search(&at).await?), &vec!["a", "z"])
 }
 
-async fn in_order(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn in_order(Trial { store, .. }: Trial) -> Tried {
     let at = space(["a"])?;
     let changes = vec![
         Change::put(&at, "k", 1).if_absent(),
@@ -187,6 +187,6 @@ async fn in_order(Trial { store, .. }: Trial) -> Result<(), String> {
         Change::delete(&at, "k"),
         Change::put(&at, "k", 3).if_absent(),
     ];
-    store.change(changes).await.map_err(told)?;
-    same("the last value", &store.get_as(&at, "k").await.map_err(told)?, &Some(3))
+    store.change(changes).await?;
+    same("the last value", &store.get_as(&at, "k").await?, &Some(3))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Clause, Trial, keys, listed_clauses, same, space, told};
+use super::{Clause, Trial, Tried, keys, listed_clauses, same, space};
 use crate::error::StoreCode;
 use crate::store::{Change, Filter, Namespace, Store, StoreExt};
 
@@ -16,90 +16,88 @@ pub(super) const CLAUSES: &[Clause] = listed_clauses![
     "if the embedder fails, nothing is stored": failing,
 ];
 
-async fn ordered(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn ordered(Trial { store, .. }: Trial) -> Tried {
     let at = space(["x"])?;
     for (key, value) in [("far", "bbb"), ("near", "aab"), ("nearest", "a"), ("nothing", "xyz")] {
-        store.put(&at, key, value).await.map_err(told)?;
+        store.put(&at, key, value).await?;
     }
-    let found = store.search(&at).text("aa").await.map_err(told)?;
+    let found = store.search(&at).text("aa").await?;
     same("the order", &keys(&found), &vec!["nearest", "near", "far", "nothing"])?;
     for (found, wanted) in found.iter().zip([1.0, 2.0 / 5.0_f64.sqrt(), 0.0, 0.0]) {
         let score = found.score.ok_or("an item has no score")?;
         if (score - wanted).abs() > 1e-6 {
-            return Err(format!("the score of {:?} is {score}, and not {wanted}", found.item.key));
+            return Err(format!("the score of {:?} is {score}, and not {wanted}", found.item.key).into());
         }
     }
     Ok(())
 }
 
-async fn ties(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn ties(Trial { store, .. }: Trial) -> Tried {
     for (namespace, key) in [("b", "x"), ("a", "z"), ("b", "a"), ("a", "y")] {
-        store.put(&space([namespace])?, key, "a").await.map_err(told)?;
+        store.put(&space([namespace])?, key, "a").await?;
     }
-    let found = store.search(&Namespace::root()).text("a").await.map_err(told)?;
+    let found = store.search(&Namespace::root()).text("a").await?;
     same("the order", &keys(&found), &vec!["y", "z", "a", "x"])
 }
 
-async fn fields(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn fields(Trial { store, .. }: Trial) -> Tried {
     let at = space(["x"])?;
     let value =
         || json!({"title": "b", "parts": [{"text": "d"}, {"text": "a"}, {"text": ""}, 7], "rest": "cccc"});
-    store.put(&at, "parts", value()).index_fields(["title", "parts.*.text"]).await.map_err(told)?;
-    store.put(&at, "title", value()).index_fields(["title"]).await.map_err(told)?;
-    store.put(&at, "none", value()).index_fields(["missing", "parts.2.text"]).await.map_err(told)?;
-    let found = store.search(&at).text("a").await.map_err(told)?;
+    store.put(&at, "parts", value()).index_fields(["title", "parts.*.text"]).await?;
+    store.put(&at, "title", value()).index_fields(["title"]).await?;
+    store.put(&at, "none", value()).index_fields(["missing", "parts.2.text"]).await?;
+    let found = store.search(&at).text("a").await?;
     same("the order", &keys(&found), &vec!["parts", "title"])?;
     same("whether the best text counts", &found[0].score.map(|score| score > 0.999), &Some(true))
 }
 
-async fn unindexed(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn unindexed(Trial { store, .. }: Trial) -> Tried {
     let at = space(["x"])?;
-    store.put(&at, "off", "a").unindexed().await.map_err(told)?;
-    store.put(&at, "null", Value::Null).await.map_err(told)?;
-    store.put(&at, "on", "a").await.map_err(told)?;
-    same("what is found", &keys(&store.search(&at).text("a").await.map_err(told)?), &vec!["on"])?;
-    same("what is there", &store.search(&at).await.map_err(told)?.len(), &3)
+    store.put(&at, "off", "a").unindexed().await?;
+    store.put(&at, "null", Value::Null).await?;
+    store.put(&at, "on", "a").await?;
+    same("what is found", &keys(&store.search(&at).text("a").await?), &vec!["on"])?;
+    same("what is there", &store.search(&at).await?.len(), &3)
 }
 
-async fn pages(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn pages(Trial { store, .. }: Trial) -> Tried {
     let at = space(["x"])?;
     let mut versions = Vec::new();
     for n in 0..5_usize {
         let text = format!("a{}", "b".repeat(n));
         let change = Change::put(&at, n.to_string(), json!({ "n": n, "t": text }));
         let fields = crate::store::Indexing::Fields(vec!["t".to_owned()]);
-        versions
-            .extend(store.change(vec![change.indexing(fields)]).await.map_err(told)?.into_iter().flatten());
+        versions.extend(store.change(vec![change.indexing(fields)]).await?.into_iter().flatten());
     }
-    store.put(&space(["y"])?, "elsewhere", "a").await.map_err(told)?;
-    let found = store.search(&at).text("a").limit(2).offset(1).await.map_err(told)?;
+    store.put(&space(["y"])?, "elsewhere", "a").await?;
+    let found = store.search(&at).text("a").limit(2).offset(1).await?;
     same("the page", &keys(&found), &vec!["1", "2"])?;
-    let found =
-        store.search(&at).text("a").filter(Filter::gte("n", 2)).limit(2).offset(1).await.map_err(told)?;
+    let found = store.search(&at).text("a").filter(Filter::gte("n", 2)).limit(2).offset(1).await?;
     same("the page with a filter", &keys(&found), &vec!["3", "4"])?;
-    let found = store.search(&at).text("a").before(versions[2]).await.map_err(told)?;
+    let found = store.search(&at).text("a").before(versions[2]).await?;
     same("the items before one", &keys(&found), &vec!["0", "1"])
 }
 
-async fn replaced(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn replaced(Trial { store, .. }: Trial) -> Tried {
     let at = space(["x"])?;
-    store.put(&at, "k", "a").await.map_err(told)?;
-    store.put(&at, "l", "ab").await.map_err(told)?;
-    store.put(&at, "k", "b").await.map_err(told)?;
-    same("the order", &keys(&store.search(&at).text("a").await.map_err(told)?), &vec!["l", "k"])?;
-    store.put(&at, "l", "ab").unindexed().await.map_err(told)?;
-    same("what is found", &keys(&store.search(&at).text("a").await.map_err(told)?), &vec!["k"])?;
-    store.delete(&at, "k").await.map_err(told)?;
-    same("what is found", &keys(&store.search(&at).text("a").await.map_err(told)?), &vec![])
+    store.put(&at, "k", "a").await?;
+    store.put(&at, "l", "ab").await?;
+    store.put(&at, "k", "b").await?;
+    same("the order", &keys(&store.search(&at).text("a").await?), &vec!["l", "k"])?;
+    store.put(&at, "l", "ab").unindexed().await?;
+    same("what is found", &keys(&store.search(&at).text("a").await?), &vec!["k"])?;
+    store.delete(&at, "k").await?;
+    same("what is found", &keys(&store.search(&at).text("a").await?), &vec![])
 }
 
-async fn failing(Trial { store, .. }: Trial) -> Result<(), String> {
+async fn failing(Trial { store, .. }: Trial) -> Tried {
     let at = space(["x"])?;
-    store.put(&at, "k", "a").await.map_err(told)?;
+    store.put(&at, "k", "a").await?;
     let changes = vec![Change::put(&at, "j", "a"), Change::put(&at, "k", "!")];
     let code = store.change(changes).await.err().map(|error| error.code());
     same("the code", &code, &Some(StoreCode::Embedder))?;
-    let found = store.search(&at).await.map_err(told)?;
+    let found = store.search(&at).await?;
     same("what is there", &keys(&found), &vec!["k"])?;
     same("its value", &found[0].item.value, &json!("a"))?;
     let code = store.search(&at).text("!").await.err().map(|error| error.code());
