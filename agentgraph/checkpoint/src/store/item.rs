@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::namespace::Namespace;
 use crate::error::{StoreCode, StoreError};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::services::from_micros;
 
 /// A value in a [`Store`](crate::Store), with its place and its times.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +97,42 @@ impl Found {
 /// An item in messages.
 pub(crate) fn name_of(namespace: &Namespace, key: &str) -> String {
     format!("the item {key:?} in {namespace}")
+}
+
+/// An item as a file or a server keeps it, with its times in microseconds since 1970.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) struct StoredItem<'a> {
+    pub(crate) version: i64,
+    pub(crate) namespace: &'a [u8],
+    pub(crate) key: &'a [u8],
+    pub(crate) created: i64,
+    pub(crate) updated: i64,
+    pub(crate) ttl: Option<i64>,
+    pub(crate) expires: Option<i64>,
+    /// `None` if there is something else than bytes.
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl StoredItem<'_> {
+    pub(crate) fn read(self) -> Result<Item, StoreError> {
+        let namespace = Namespace::read(self.namespace)?;
+        let damaged = |problem: &str| unreadable(&namespace, &String::from_utf8_lossy(self.key), problem);
+        let key = std::str::from_utf8(self.key).map_err(|_| damaged("its key is not text"))?.to_owned();
+        let value = self.value.ok_or_else(|| damaged("its value is not bytes"))?;
+        let value = super::value::decode(value).map_err(|problem| damaged(&problem))?;
+        let time = |micros: i64| from_micros(micros.unsigned_abs());
+        Ok(Item {
+            key,
+            value,
+            created_at: time(self.created),
+            updated_at: time(self.updated),
+            expires_at: self.expires.map(time),
+            lifetime: self.ttl.map(|ttl| Duration::from_micros(ttl.unsigned_abs())),
+            version: self.version.unsigned_abs(),
+            namespace,
+        })
+    }
 }
 
 /// The error for a stored item that cannot be read.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ use super::options::{Options, Prepared, SCAN_LIMIT, end_of, option_methods};
 use super::pattern::{NamespacePage, NamespaceQuery};
 use super::search::{Results, SearchQuery};
 use crate::error::StoreError;
+use crate::lock::Lock;
 use crate::services::from_micros;
 
 /// Keeps items in the memory of this process: for tests, and for memory that ends with its program.
@@ -37,7 +38,7 @@ use crate::services::from_micros;
 #[derive(Clone)]
 pub struct MemoryStore {
     options: Options,
-    items: Arc<Mutex<Items>>,
+    items: Arc<Lock<Items>>,
 }
 
 /// All items. The lock around them is held for one call, never across an await.
@@ -66,10 +67,6 @@ impl MemoryStore {
     }
 
     option_methods!(#[must_use]);
-
-    fn items(&self) -> MutexGuard<'_, Items> {
-        self.items.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Default for MemoryStore {
@@ -94,7 +91,7 @@ impl Store for MemoryStore {
     ) -> Result<Option<Item>, StoreError> {
         check_key(key)?;
         let now = self.options.now();
-        let mut items = self.items();
+        let mut items = self.items.lock();
         let Some(stored) = items.find(namespace, key, now) else { return Ok(None) };
         if self.options.refreshes(refresh) {
             stored.refresh(now);
@@ -104,14 +101,14 @@ impl Store for MemoryStore {
 
     async fn change(&self, changes: Vec<Change>) -> Result<Vec<Option<u64>>, StoreError> {
         let prepared = self.options.prepare(changes).await?;
-        self.items().apply(prepared)
+        self.items.lock().apply(prepared)
     }
 
     async fn find(&self, query: &SearchQuery) -> Result<Vec<Found>, StoreError> {
         query.check()?;
         let vector = embed_query(self.options.index.as_ref(), query.text.as_deref()).await?;
         let now = self.options.now();
-        let mut items = self.items();
+        let mut items = self.items.lock();
         let mut page = items.search(query, vector.as_deref(), now, self.options.scan_limit)?;
         if self.options.refreshes(query.refresh) {
             for Found { item, .. } in &mut page {
@@ -128,7 +125,7 @@ impl Store for MemoryStore {
         query.check()?;
         let now = self.options.now();
         let mut page = NamespacePage::new(query);
-        let items = self.items();
+        let items = self.items.lock();
         let alive = items.by_place.iter().filter(|(_, items)| items.values().any(|item| item.is_alive(now)));
         for (namespace, _) in alive {
             if !page.add(namespace) {
@@ -141,7 +138,7 @@ impl Store for MemoryStore {
     async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.options.now();
         let mut swept = 0;
-        self.items().by_place.retain(|_, items| {
+        self.items.lock().by_place.retain(|_, items| {
             let before = items.len();
             items.retain(|_, item| item.is_alive(now));
             swept += (before - items.len()) as u64;
@@ -228,17 +225,11 @@ impl Items {
             if query.filter.is_some() || vector.is_some() {
                 results.count(1)?;
             }
-            if !results.fits(&item.value) {
-                continue;
+            if results.fits(&item.value) {
+                let score =
+                    vector.and_then(|vector| best_score(vector, item.vectors.iter().map(Vec::as_slice)));
+                results.add(item.item(namespace, key), score);
             }
-            let score = match vector {
-                None => None,
-                Some(vector) => match best_score(vector, item.vectors.iter().map(Vec::as_slice)) {
-                    None => continue,
-                    score => score,
-                },
-            };
-            results.add(Found::new(item.item(namespace, key), score));
         }
         Ok(results.page())
     }

@@ -102,6 +102,29 @@ pub(crate) struct Prepared {
     pub(crate) vectors: Vec<Vec<f32>>,
 }
 
+/// A change as bytes.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) struct ChangeRow {
+    pub(crate) prepared: Prepared,
+    pub(crate) namespace: Vec<u8>,
+    pub(crate) key: Vec<u8>,
+    /// Empty for a delete.
+    pub(crate) value: Vec<u8>,
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn rows_of(changes: Vec<Prepared>) -> Result<Vec<ChangeRow>, StoreError> {
+    let row = |prepared: Prepared| {
+        let value = match &prepared.change.write {
+            Write::Put(new) => super::value::encode(&new.value)?,
+            Write::Delete => Vec::new(),
+        };
+        let namespace = prepared.change.namespace.to_bytes();
+        Ok(ChangeRow { namespace, key: prepared.change.key.as_bytes().to_vec(), value, prepared })
+    };
+    changes.into_iter().map(row).collect()
+}
+
 /// The options that every store has, as methods of its builder, or of the store if it has none.
 ///
 /// The methods of a type that is not `must_use` itself take that attribute.

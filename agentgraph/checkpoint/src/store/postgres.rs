@@ -23,7 +23,7 @@ use super::change::Change;
 use super::embedder::embed_query;
 use super::item::{Found, Item};
 use super::namespace::{Namespace, check_key};
-use super::options::{Options, SCAN_LIMIT};
+use super::options::{Options, SCAN_LIMIT, rows_of};
 use super::pattern::NamespaceQuery;
 use super::search::SearchQuery;
 use crate::error::StoreError;
@@ -127,7 +127,7 @@ impl Store for PostgresStore {
 
     async fn change(&self, changes: Vec<Change>) -> Result<Vec<Option<u64>>, StoreError> {
         let prepared = self.options.prepare(changes).await?;
-        let rows = changes::rows_of(prepared)?;
+        let rows = rows_of(prepared)?;
         let done = called!(self.calls, connection => changes::apply(connection, &rows).await);
         done.await.map_err(explain_for_items)
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::filter::Filter;
-use super::item::Found;
+use super::item::{Found, Item};
 use super::namespace::Namespace;
 use crate::error::{StoreCode, StoreError};
 
@@ -111,9 +111,12 @@ impl<'a> Results<'a> {
         self.query.filter.as_ref().is_none_or(|filter| filter.matches(value))
     }
 
-    /// Adds an item that the filter matches.
-    pub(crate) fn add(&mut self, found: Found) {
-        self.found.push(found);
+    /// Adds an item, unless the filter does not match it or it cannot be compared with the text.
+    pub(crate) fn add(&mut self, item: Item, score: Option<f64>) {
+        if !self.fits(&item.value) || (score.is_none() && self.query.text.is_some()) {
+            return;
+        }
+        self.found.push(Found::new(item, score));
         // Twice as many are kept as needed, so that sorting costs little for each.
         if self.found.len() >= 2 * self.wanted().max(64) {
             self.order();

@@ -30,7 +30,7 @@ use super::change::Change;
 use super::embedder::embed_query;
 use super::item::{Found, Item};
 use super::namespace::{Namespace, check_key};
-use super::options::Options;
+use super::options::{Options, rows_of};
 use super::pattern::NamespaceQuery;
 use super::search::SearchQuery;
 use crate::error::StoreError;
@@ -173,7 +173,7 @@ impl Store for SqliteStore {
 
     async fn change(&self, changes: Vec<Change>) -> Result<Vec<Option<u64>>, StoreError> {
         let prepared = self.options.prepare(changes).await?;
-        let rows = statements::rows_of(&prepared)?;
+        let rows = rows_of(prepared)?;
         self.anchor.check(&self.home)?;
         self.attempt(|connection| statements::change(connection, &rows)).await
     }

@@ -121,12 +121,8 @@ fn add<S: Store>(
     vector: Option<&[f32]>,
 ) -> Result<(), StoreError> {
     let opened = store.open(&found.item)?;
-    let score = vector.map(|vector| best_score(vector, opened.vectors.iter().map(Vec::as_slice)));
-    match score {
-        Some(None) => {}
-        _ if !results.fits(&opened.item.value) => {}
-        score => results.add(Found::new(opened.item, score.flatten())),
-    }
+    let score = vector.and_then(|vector| best_score(vector, opened.vectors.iter().map(Vec::as_slice)));
+    results.add(opened.item, score);
     Ok(())
 }
 

@@ -1,33 +1,10 @@
 //! The statements that change items.
 
-use crate::error::StoreError;
 use crate::postgres::fault::Fault;
 use crate::postgres::statements::{Connection, Link, Parts, Transaction, Value};
 use crate::signed::integer;
 use crate::store::change::{Condition, Write};
-use crate::store::options::Prepared;
-use crate::store::value::encode;
-
-/// A change as bytes.
-pub(super) struct ChangeRow {
-    prepared: Prepared,
-    namespace: Vec<u8>,
-    key: Vec<u8>,
-    /// Empty for a delete.
-    value: Vec<u8>,
-}
-
-pub(super) fn rows_of(changes: Vec<Prepared>) -> Result<Vec<ChangeRow>, StoreError> {
-    let row = |prepared: Prepared| {
-        let value = match &prepared.change.write {
-            Write::Put(new) => encode(&new.value)?,
-            Write::Delete => Vec::new(),
-        };
-        let namespace = prepared.change.namespace.to_bytes();
-        Ok(ChangeRow { namespace, key: prepared.change.key.as_bytes().to_vec(), value, prepared })
-    };
-    changes.into_iter().map(row).collect()
-}
+use crate::store::options::ChangeRow;
 
 /// Ended items are absent: their time of creation is not kept. `$8` is the version, or null for the next
 /// one; a later one is taken if another call has stored the item meanwhile.

@@ -1,7 +1,5 @@
 //! The statements that read items.
 
-use std::time::{Duration, SystemTime};
-
 use tokio_postgres::Row;
 
 use super::vectors::Vectors;
@@ -10,12 +8,11 @@ use crate::postgres::statements::{Connection, Link, Parts, Transaction, Value};
 use crate::services::from_micros;
 use crate::signed::integer;
 use crate::store::embedder::best_score;
-use crate::store::item::{Found, Item, unreadable};
+use crate::store::item::{Found, Item, StoredItem};
 use crate::store::namespace::Namespace;
 use crate::store::options::end_of;
 use crate::store::pattern::{NamespacePage, NamespaceQuery};
 use crate::store::search::{Results, SearchQuery, before};
-use crate::store::value::decode;
 
 /// The columns of an item, in the order of [`read_item`].
 macro_rules! item {
@@ -136,22 +133,31 @@ async fn page(client: &Link<impl Parts>, read: &Read) -> Result<Vec<Found>, Faul
 }
 
 async fn scan(transaction: &Transaction<'_>, read: &Read) -> Result<Vec<Found>, Fault> {
-    match (&read.vector, &read.vectors) {
-        (None, _) => scan_values(transaction, read).await,
-        (Some(vector), Vectors::InProcess) => scan_vectors(transaction, read, vector).await,
+    let Read { query, vector, vectors, now, scan_limit, .. } = read;
+    let results = Results::new(query, *scan_limit);
+    let (start, end) = query.within.range();
+    let (before, now) = (before(query), integer(*now));
+    let mut values: Vec<&dyn Value> = vec![&start, &end, &before, &now];
+    let length = i32::try_from(vector.as_ref().map_or(0, Vec::len)).unwrap_or(i32::MAX);
+    match (vector, vectors) {
+        (None, _) => in_order(transaction, within!(), &values, results).await,
+        (Some(vector), Vectors::InProcess) => compare(transaction, &values, vector, results).await,
         (Some(vector), Vectors::OnServer { schema }) => {
-            scan_by_distance(transaction, read, vector, schema).await
+            values.extend([vector as &dyn Value, &length]);
+            in_order(transaction, &by_distance(schema), &values, results).await
         }
     }
 }
 
-/// By a filter alone: until the page is full.
-async fn scan_values(transaction: &Transaction<'_>, read: &Read) -> Result<Vec<Found>, Fault> {
-    let Read { query, now, scan_limit, .. } = read;
-    let mut results = Results::new(query, *scan_limit);
-    let (start, end) = query.within.range();
-    let values: &[&dyn Value] = &[&start, &end, &before(query), &integer(*now)];
-    transaction.open_cursor(within!(), values).await?;
+/// Until the page is full: the server sends the items in their order, with their distances if it compared
+/// vectors.
+async fn in_order(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    values: &[&dyn Value],
+    mut results: Results<'_>,
+) -> Result<Vec<Found>, Fault> {
+    transaction.open_cursor(sql, values).await?;
     loop {
         let rows = transaction.fetch().await?;
         for row in &rows {
@@ -159,10 +165,8 @@ async fn scan_values(transaction: &Transaction<'_>, read: &Read) -> Result<Vec<F
                 return Ok(results.page());
             }
             results.count(1)?;
-            let item = read_item(row)?;
-            if results.fits(&item.value) {
-                results.add(Found::new(item, None));
-            }
+            let distance = if row.len() > 8 { Some(row.try_get::<_, f64>(8)?) } else { None };
+            results.add(read_item(row)?, distance.map(|distance| (1.0 - distance).clamp(-1.0, 1.0)));
         }
         if rows.is_empty() {
             return Ok(results.page());
@@ -171,15 +175,12 @@ async fn scan_values(transaction: &Transaction<'_>, read: &Read) -> Result<Vec<F
 }
 
 /// Compares all vectors in this process.
-async fn scan_vectors(
+async fn compare(
     transaction: &Transaction<'_>,
-    read: &Read,
+    values: &[&dyn Value],
     vector: &[f32],
+    mut results: Results<'_>,
 ) -> Result<Vec<Found>, Fault> {
-    let Read { query, now, scan_limit, .. } = read;
-    let mut results = Results::new(query, *scan_limit);
-    let (start, end) = query.within.range();
-    let values: &[&dyn Value] = &[&start, &end, &before(query), &integer(*now)];
     transaction.open_cursor(SCAN_VECTORS, values).await?;
     let mut open: Option<(Item, Option<f64>)> = None;
     loop {
@@ -188,61 +189,22 @@ async fn scan_vectors(
             let score = best_score(vector, [&*row.try_get::<_, Vec<f32>>(8)?]);
             let version = row.try_get::<_, i64>(0)?.unsigned_abs();
             match &mut open {
-                Some((item, best)) if item.version == version => *best = greater(*best, score),
+                // No score is less than any.
+                Some((item, best)) if item.version == version => {
+                    *best = if *best < score { score } else { *best };
+                }
                 open => {
-                    add(&mut results, open.take());
                     results.count(1)?;
-                    *open = Some((read_item(row)?, score));
+                    if let Some((item, score)) = open.replace((read_item(row)?, score)) {
+                        results.add(item, score);
+                    }
                 }
             }
         }
         if rows.is_empty() {
-            add(&mut results, open);
-            return Ok(results.page());
-        }
-    }
-}
-
-fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.max(b)),
-        (a, b) => a.or(b),
-    }
-}
-
-fn add(results: &mut Results<'_>, found: Option<(Item, Option<f64>)>) {
-    if let Some((item, Some(score))) = found
-        && results.fits(&item.value)
-    {
-        results.add(Found::new(item, Some(score)));
-    }
-}
-
-/// The server compares, and sends the items in order of their similarity, until the page is full.
-async fn scan_by_distance(
-    transaction: &Transaction<'_>,
-    read: &Read,
-    vector: &Vec<f32>,
-    schema: &str,
-) -> Result<Vec<Found>, Fault> {
-    let Read { query, now, scan_limit, .. } = read;
-    let mut results = Results::new(query, *scan_limit);
-    let (start, end) = query.within.range();
-    let length = i32::try_from(vector.len()).unwrap_or(i32::MAX);
-    let values: &[&dyn Value] = &[&start, &end, &before(query), &integer(*now), vector, &length];
-    transaction.open_cursor(&by_distance(schema), values).await?;
-    loop {
-        let rows = transaction.fetch().await?;
-        for row in &rows {
-            if results.is_full() {
-                return Ok(results.page());
+            if let Some((item, score)) = open {
+                results.add(item, score);
             }
-            results.count(1)?;
-            let item = read_item(row)?;
-            let score = 1.0 - row.try_get::<_, f64>(8)?;
-            add(&mut results, Some((item, Some(score.clamp(-1.0, 1.0)))));
-        }
-        if rows.is_empty() {
             return Ok(results.page());
         }
     }
@@ -299,25 +261,15 @@ async fn has_root(client: &Link<impl Parts>, now: u64) -> Result<bool, Fault> {
 }
 
 fn read_item(row: &Row) -> Result<Item, Fault> {
-    let namespace = Namespace::read(row.try_get(1)?)?;
-    let key: &[u8] = row.try_get(2)?;
-    let key = std::str::from_utf8(key).map_err(|_| {
-        let shown = String::from_utf8_lossy(key);
-        unreadable(&namespace, &shown, "its key is not text")
-    })?;
-    let value = decode(row.try_get(6)?).map_err(|problem| unreadable(&namespace, key, problem))?;
-    Ok(Item {
-        key: key.to_owned(),
-        value,
-        created_at: read_time(row, 3)?,
-        updated_at: read_time(row, 4)?,
-        expires_at: row.try_get::<_, Option<i64>>(5)?.map(|end| from_micros(end.unsigned_abs())),
-        lifetime: row.try_get::<_, Option<i64>>(7)?.map(|ttl| Duration::from_micros(ttl.unsigned_abs())),
-        version: row.try_get::<_, i64>(0)?.unsigned_abs(),
-        namespace,
-    })
-}
-
-fn read_time(row: &Row, at: usize) -> Result<SystemTime, Fault> {
-    Ok(from_micros(row.try_get::<_, i64>(at)?.unsigned_abs()))
+    let stored = StoredItem {
+        version: row.try_get(0)?,
+        namespace: row.try_get(1)?,
+        key: row.try_get(2)?,
+        created: row.try_get(3)?,
+        updated: row.try_get(4)?,
+        expires: row.try_get(5)?,
+        value: Some(row.try_get(6)?),
+        ttl: row.try_get(7)?,
+    };
+    Ok(stored.read()?)
 }

@@ -1,23 +1,20 @@
 //! The statements. Nothing here waits or retries; every value is a parameter.
 
-use std::time::Duration;
-
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Row, params};
 
-use crate::error::StoreError;
 use crate::services::from_micros;
 use crate::signed::integer;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::rows::{Begin, all, execute, first, statements, transaction};
 use crate::store::change::Write;
 use crate::store::embedder::best_score;
-use crate::store::item::{Found, Item, unreadable};
+use crate::store::item::{Found, Item, StoredItem, unreadable};
 use crate::store::namespace::Namespace;
-use crate::store::options::{Prepared, end_of};
+use crate::store::options::{ChangeRow, end_of};
 use crate::store::pattern::{NamespacePage, NamespaceQuery};
 use crate::store::search::{Results, SearchQuery, before};
-use crate::store::value::{decode, decode_vector, encode, encode_vector};
+use crate::store::value::{decode_vector, encode_vector};
 
 /// An item whose time has not ended at `?1`.
 macro_rules! alive {
@@ -91,38 +88,15 @@ pub(super) fn get(
     first(&mut statement, place, |row| Ok(read_item(row)?.0))
 }
 
-/// A change as bytes.
-pub(super) struct ChangeRow<'a> {
-    prepared: &'a Prepared,
-    namespace: Vec<u8>,
-    /// Empty for a delete.
-    value: Vec<u8>,
-}
-
-pub(super) fn rows_of(changes: &[Prepared]) -> Result<Vec<ChangeRow<'_>>, StoreError> {
-    changes.iter().map(ChangeRow::of).collect()
-}
-
-impl<'a> ChangeRow<'a> {
-    fn of(prepared: &'a Prepared) -> Result<Self, StoreError> {
-        let value = match &prepared.change.write {
-            Write::Put(new) => encode(&new.value)?,
-            Write::Delete => Vec::new(),
-        };
-        Ok(ChangeRow { prepared, namespace: prepared.change.namespace.to_bytes(), value })
-    }
-}
-
 /// All changes in one transaction.
-pub(super) fn change(connection: &Connection, rows: &[ChangeRow<'_>]) -> Result<Vec<Option<u64>>, Fault> {
+pub(super) fn change(connection: &Connection, rows: &[ChangeRow]) -> Result<Vec<Option<u64>>, Fault> {
     transaction(connection, Begin::ToWrite, || {
         rows.iter().map(|row| change_one(connection, row)).collect::<Result<_, _>>()
     })
 }
 
-fn change_one(connection: &Connection, row: &ChangeRow<'_>) -> Result<Option<u64>, Fault> {
-    let ChangeRow { prepared, namespace, value } = row;
-    let key = prepared.change.key.as_bytes();
+fn change_one(connection: &Connection, row: &ChangeRow) -> Result<Option<u64>, Fault> {
+    let ChangeRow { prepared, namespace, key, value } = row;
     let now = integer(prepared.now);
     let mut look = connection.prepare_cached(LOOK)?;
     let there = first(&mut look, params![namespace, key], |row| {
@@ -195,18 +169,11 @@ pub(super) fn scan(connection: &Connection, read: &Read) -> Result<Vec<Found>, F
             let found = first(&mut statement, params![integer(*now), version], read_item)?;
             let Some((item, vectors)) = found else { continue };
             results.count(1)?;
-            if !results.fits(&item.value) {
-                continue;
-            }
             let score = match vector {
-                None => None,
-                Some(_) if vectors == 0 => continue,
-                Some(vector) => match score(connection, vector, &item)? {
-                    None => continue,
-                    score => score,
-                },
+                Some(vector) if vectors > 0 && results.fits(&item.value) => score(connection, vector, &item)?,
+                _ => None,
             };
-            results.add(Found::new(item, score));
+            results.add(item, score);
         }
         Ok(results.page())
     })
@@ -270,28 +237,15 @@ pub(super) fn sweep(connection: &Connection, now: u64) -> Result<u64, Fault> {
 
 /// The item of a row, and the number of its vectors.
 fn read_item(row: &Row<'_>) -> Result<(Item, i64), Fault> {
-    let namespace = Namespace::read(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?)?;
-    let key = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-    let key = std::str::from_utf8(key).map_err(|_| {
-        let shown = String::from_utf8_lossy(key);
-        unreadable(&namespace, &shown, "its key is not text")
-    })?;
-    let damaged = |problem: String| unreadable(&namespace, key, problem);
-    let value = row.get_ref(8)?.as_blob().map_err(|_| damaged("its value is not bytes".into()))?;
-    let value = decode(value).map_err(damaged)?;
-    let item = Item {
-        key: key.to_owned(),
-        value,
-        created_at: read_time(row, 3)?,
-        updated_at: read_time(row, 4)?,
-        expires_at: row.get::<_, Option<i64>>(6)?.map(|end| from_micros(end.unsigned_abs())),
-        lifetime: row.get::<_, Option<i64>>(5)?.map(|ttl| Duration::from_micros(ttl.unsigned_abs())),
-        version: row.get::<_, i64>(0)?.unsigned_abs(),
-        namespace,
+    let stored = StoredItem {
+        version: row.get(0)?,
+        namespace: row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?,
+        key: row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?,
+        created: row.get(3)?,
+        updated: row.get(4)?,
+        ttl: row.get(5)?,
+        expires: row.get(6)?,
+        value: row.get_ref(8)?.as_blob().ok(),
     };
-    Ok((item, row.get(7)?))
-}
-
-fn read_time(row: &Row<'_>, at: usize) -> Result<std::time::SystemTime, Fault> {
-    Ok(from_micros(row.get::<_, i64>(at)?.unsigned_abs()))
+    Ok((stored.read()?, row.get(7)?))
 }
