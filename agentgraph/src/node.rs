@@ -19,7 +19,6 @@ pub use crate::route::{IntoPicks, Pick, Route, RouteTarget};
 pub use crate::session::{MissingSession, Session};
 pub use crate::step::{Command, Dispatch, Goto, IntoGoto, IntoGotos, IntoStep, Step, TargetName};
 use std::future::Future;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,24 +104,18 @@ pub trait IntoNode<S: State, M>: Sized {
     /// assert!(graph.is_ok());
     /// ```
     fn retry(self, policy: RetryPolicy) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.policies.retry.push(policy);
-        node
+        self.into_node().with(|settings| settings.policies.retry.push(policy))
     }
 
     /// Fails an attempt that takes longer than `limit`. A zero timeout is a problem at `compile()`.
     fn timeout(self, limit: Duration) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.policies.timeouts.run = Some(limit);
-        node
+        self.into_node().with(|settings| settings.policies.timeouts.run = Some(limit))
     }
 
     /// Fails an attempt without a sign of life for `limit`: [`Ctx::heartbeat`](crate::Ctx::heartbeat) and
     /// [`Ctx::emit`](crate::Ctx::emit) are signs. For work that may take long and must not hang.
     fn idle_timeout(self, limit: Duration) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.policies.timeouts.idle = Some(limit);
-        node
+        self.into_node().with(|settings| settings.policies.timeouts.idle = Some(limit))
     }
 
     /// Runs the node on a thread that may be blocked: for file access, blocking libraries and long
@@ -159,18 +152,14 @@ pub trait IntoNode<S: State, M>: Sized {
     /// # }
     /// ```
     fn blocking(self) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.policies.elsewhere = Some(Elsewhere::Blocking);
-        node
+        self.into_node().with(|settings| settings.policies.elsewhere = Some(Elsewhere::Blocking))
     }
 
     /// Runs the node as a task of the runtime, on any of its workers, so that several nodes can compute in
     /// parallel, for milliseconds between two `.await`s. Timeouts work as with
     /// [`blocking`](IntoNode::blocking).
     fn spawned(self) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.policies.elsewhere = Some(Elsewhere::Spawned);
-        node
+        self.into_node().with(|settings| settings.policies.elsewhere = Some(Elsewhere::Spawned))
     }
 
     /// Caches updates of the node. An update is reused for the same key, and for dispatches also the same
@@ -221,25 +210,19 @@ pub trait IntoNode<S: State, M>: Sized {
     where
         S: StoredState,
     {
-        let mut node = self.into_node();
-        node.settings.policies.cache = Some(Cache::new(key, lifetime));
-        node
+        self.into_node().with(|settings| settings.policies.cache = Some(Cache::new(key, lifetime)))
     }
 
     /// Rejects attempts of the node while the [`Breaker`] is open. A node has one breaker; setting another
     /// replaces it.
     fn breaker(self, breaker: &Breaker) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.policies.breaker = Some(breaker.clone());
-        node
+        self.into_node().with(|settings| settings.policies.breaker = Some(breaker.clone()))
     }
 
     /// Makes attempts of the node wait for the [`Limit`], which other nodes may share. A node has one limit;
     /// setting another replaces it.
     fn limit(self, limit: &Limit) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.policies.limit = Some(limit.clone());
-        node
+        self.into_node().with(|settings| settings.policies.limit = Some(limit.clone()))
     }
 
     /// Lets another node of the graph handle this node's failure after its retries. The handler replaces
@@ -247,16 +230,12 @@ pub trait IntoNode<S: State, M>: Sized {
     /// [`Failure`](crate::Failure), and its update and its targets are used instead of the failed node's.
     /// If the handler fails too, the run fails; when the run continues, only the handler runs again.
     fn on_error(self, handler: impl AsRef<str>) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.on_error = Some(handler.as_ref().to_owned());
-        node
+        self.into_node().with(|settings| settings.on_error = Some(handler.as_ref().to_owned()))
     }
 
     /// Stores errors of this type whole, for [`Failure::get`](crate::Failure::get).
     fn keeps_error<E: std::error::Error + Serialize + 'static>(self) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.keeps.push(KeptError::of::<E>());
-        node
+        self.into_node().with(|settings| settings.keeps.push(KeptError::of::<E>()))
     }
 
     /// Makes the node wait until no other node can run, then runs it once, however often it was reached.
@@ -291,9 +270,7 @@ pub trait IntoNode<S: State, M>: Sized {
     /// # }
     /// ```
     fn defer(self) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.deferred = true;
-        node
+        self.into_node().with(|settings| settings.deferred = true)
     }
 
     /// Runs the node in the background of an [eager](crate::StateGraph::eager) graph: its failure is not a
@@ -332,26 +309,20 @@ pub trait IntoNode<S: State, M>: Sized {
     /// # }
     /// ```
     fn detached(self) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.detached = true;
-        node
+        self.into_node().with(|settings| settings.detached = true)
     }
 
     /// How the node ends if it is [detached](IntoNode::detached) and still runs at the end of the run; it
     /// is cancelled if not set.
     fn on_end(self, what: OnEnd) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.on_end = what;
-        node
+        self.into_node().with(|settings| settings.on_end = what)
     }
 
     /// Asks for another process where the graph's [`Host`](crate::host::Host) has some: for a node that
     /// needs much of a machine, or one that only some machines can run. The host sees it in
     /// [`TaskCall::remote`](crate::host::TaskCall::remote). Without a host it has no effect.
     fn remote(self) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.remote = true;
-        node
+        self.into_node().with(|settings| settings.remote = true)
     }
 
     /// Declares that the node makes durable steps ([`Ctx::once`](crate::Ctx::once),
@@ -379,9 +350,7 @@ pub trait IntoNode<S: State, M>: Sized {
     /// # }
     /// ```
     fn durable_steps(self) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.durable_steps = true;
-        node
+        self.into_node().with(|settings| settings.durable_steps = true)
     }
 
     /// Keeps the last output of this node, so that a temporary edit can
@@ -389,17 +358,13 @@ pub trait IntoNode<S: State, M>: Sized {
     /// With a checkpointer the thread stores it, so that a later run can use it; without one it lasts for
     /// the run. It costs a copy of every update of the node.
     fn keep_output(self) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.keeps_output = true;
-        node
+        self.into_node().with(|settings| settings.keeps_output = true)
     }
 
     /// Declares the targets of this node's commands, for `compile()` and the drawing. A command to another
     /// target is then an error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
-        let mut node = self.into_node();
-        node.settings.targets = Some(owned_names(targets));
-        node
+        self.into_node().with(|settings| settings.targets = Some(owned_names(targets)))
     }
 }
 
@@ -463,6 +428,22 @@ impl<S: State> Node<S> {
         UntypedNode { call: Arc::new(TypedNode::new(self.call)), settings: self.settings }
     }
 
+    /// A function of extractors, which `call` calls.
+    pub(crate) fn of_function(
+        requirements: &[Option<Requirement>],
+        call: impl Fn(&Task<'_, S>) -> Result<Call<S>, BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        let requirements = requirements.iter().copied().flatten().collect();
+        let settings = NodeSettings { requirements, ..NodeSettings::default() };
+        Node { call: Arc::new(FnNode(call)), settings }
+    }
+
+    /// The same node with another setting.
+    pub(crate) fn with(mut self, set: impl FnOnce(&mut NodeSettings)) -> Self {
+        set(&mut self.settings);
+        self
+    }
+
     fn layered<L>(self, layer: L) -> Node<S>
     where
         L: Layer<NodeService<S>>,
@@ -485,11 +466,19 @@ impl<S: State> IntoNode<S, IsNode> for Node<S> {
     }
 }
 
-/// A function as a node. The marker names its argument types without owning them, so it is `Send` for all
-/// of them.
-struct FnNode<F, M> {
-    function: F,
-    marker: PhantomData<fn() -> M>,
+/// A function as a node.
+struct FnNode<C>(C);
+
+impl<S, C> ErasedNode<S> for FnNode<C>
+where
+    S: State,
+    C: Fn(&Task<'_, S>) -> Result<Call<S>, BoxError> + Send + Sync + 'static,
+{
+    #[inline]
+    fn call(&self, task: &Task<'_, S>) -> Result<Call<S>, BoxError> {
+        begin_call(task)?;
+        (self.0)(task)
+    }
 }
 
 /// Starts an attempt: what earlier attempts asked does not count.
@@ -512,33 +501,15 @@ macro_rules! function_nodes {
             Out: IntoStep<S> + 'static,
             $($argument: FromTask<S> + 'static,)*
         {
-            fn into_node(self) -> Node<S> {
-                let node = FnNode::<F, (Out, $($argument,)*)> { function: self, marker: PhantomData };
-                let requirements: &[Option<Requirement>] = &[$(<$argument as FromTask<S>>::requirement(),)*];
-                let settings = NodeSettings {
-                    requirements: requirements.iter().copied().flatten().collect(),
-                    commands: Out::MAY_COMMAND,
-                    ..NodeSettings::default()
-                };
-                Node { call: Arc::new(node), settings }
-            }
-        }
-
-        impl<S, F, Fut, Out, $($argument,)*> ErasedNode<S> for FnNode<F, (Out, $($argument,)*)>
-        where
-            S: State,
-            F: Fn($($argument,)*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Out> + Send + 'static,
-            Out: IntoStep<S> + 'static,
-            $($argument: FromTask<S> + 'static,)*
-        {
             /// The arguments are made before the future exists. It goes from the function into its box:
             /// through a `Result` it would be copied once more.
             #[allow(non_snake_case, unused_variables)]
-            fn call(&self, task: &Task<'_, S>) -> Result<Call<S>, BoxError> {
-                begin_call(task)?;
-                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
-                Ok(FnCall::boxed((self.function)($($argument,)*)))
+            fn into_node(self) -> Node<S> {
+                let node = Node::of_function(&[$(<$argument as FromTask<S>>::requirement(),)*], move |task| {
+                    $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                    Ok(FnCall::boxed(self($($argument,)*)))
+                });
+                node.with(|settings| settings.commands = Out::MAY_COMMAND)
             }
         }
     };

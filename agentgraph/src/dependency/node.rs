@@ -22,7 +22,7 @@ use crate::policy::{Breaker, Elsewhere, Limit, Policies, RetryPolicy};
 use crate::step::Step;
 
 /// A node of any type, ready to be called.
-pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>>
+pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>> + Send + Sync + 'static
 where
     O: Output,
     S: PassInput,
@@ -31,6 +31,13 @@ where
 
     /// Calls a sync node.
     fn call_now(&self, deps: Deps<'_, O>, task: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError>;
+
+    /// Calls the node as a task, without polling it.
+    fn call_task(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
+        begin(task)?;
+        let output = self.call_now(Deps::held(task.state().held()), Some(task));
+        Ok(FnCall::boxed(ready(done(output))))
+    }
 }
 
 /// The needs of a node's call.
@@ -286,6 +293,15 @@ struct FnNode<F, M> {
     marker: PhantomData<fn() -> M>,
 }
 
+impl<O: Output, S: PassInput, F, M> ErasedNode<Outputs<O, S>> for FnNode<F, M>
+where
+    Self: DependencyCall<O, S>,
+{
+    fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
+        self.call_task(task)
+    }
+}
+
 impl<F: 'static, M: 'static> FnNode<F, M> {
     fn node<O, S>(function: F, requirements: &[Option<Requirement>]) -> DependencyNode<O, S>
     where
@@ -301,16 +317,6 @@ impl<F: 'static, M: 'static> FnNode<F, M> {
 
 fn done<O: Output, S: PassInput>(output: Result<O, BoxError>) -> NodeResult<Outputs<O, S>> {
     output.map(|output| Step::Update(OutputsUpdate::own(output)))
-}
-
-/// Runs a sync node as an async one, under policies.
-fn call_ready<O: Output, S: PassInput>(
-    node: &impl DependencyCall<O, S>,
-    task: &Task<'_, Outputs<O, S>>,
-) -> Result<Call<Outputs<O, S>>, BoxError> {
-    begin(task)?;
-    let output = node.call_now(Deps::held(task.state().held()), Some(task));
-    Ok(FnCall::boxed(ready(done(output))))
 }
 
 /// Starts an attempt: questions and edits of earlier attempts do not count.
@@ -329,18 +335,6 @@ where
 {
     fn into_node(self) -> DependencyNode<O, S> {
         FnNode::<F, IsConstant<Out>>::node(self, &[])
-    }
-}
-
-impl<O, S, F, Out> ErasedNode<Outputs<O, S>> for FnNode<F, IsConstant<Out>>
-where
-    O: Output,
-    S: PassInput,
-    F: Fn() -> Out + Send + Sync + 'static,
-    Out: IntoOutput<O> + 'static,
-{
-    fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
-        call_ready(self, task)
     }
 }
 
@@ -408,19 +402,6 @@ macro_rules! function_nodes {
             }
         }
 
-        impl<O, S, F, Out, $($argument,)*> ErasedNode<Outputs<O, S>> for FnNode<F, IsSync<(Out, $($argument,)*)>>
-        where
-            O: Output,
-            S: PassInput,
-            F: for<'a> Fn(Deps<'a, O>, $($argument,)*) -> Out + Send + Sync + 'static,
-            Out: IntoOutput<O> + 'static,
-            $($argument: FromTask<Outputs<O, S>> + 'static,)*
-        {
-            fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
-                call_ready(self, task)
-            }
-        }
-
         impl<O, S, F, Out, $($argument,)*> DependencyCall<O, S> for FnNode<F, IsSync<(Out, $($argument,)*)>>
         where
             O: Output,
@@ -458,23 +439,6 @@ macro_rules! async_nodes {
             }
         }
 
-        impl<O, S, F, Fut, $($argument,)*> ErasedNode<Outputs<O, S>> for FnNode<F, IsAsync<(Fut, $($argument,)*)>>
-        where
-            O: Output,
-            S: PassInput,
-            F: Fn($($argument,)*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output: IntoOutput<O>> + Send + 'static,
-            $($argument: FromTask<Outputs<O, S>> + 'static,)*
-        {
-            #[allow(non_snake_case)]
-            fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
-                begin(task)?;
-                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
-                let function = (self.function)($($argument,)*);
-                Ok(FnCall::boxed(OutputFuture { function, outputs: PhantomData }))
-            }
-        }
-
         impl<O, S, F, Fut, $($argument,)*> DependencyCall<O, S> for FnNode<F, IsAsync<(Fut, $($argument,)*)>>
         where
             O: Output,
@@ -489,6 +453,14 @@ macro_rules! async_nodes {
 
             fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
                 Err(AsyncCalled.into())
+            }
+
+            #[allow(non_snake_case)]
+            fn call_task(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
+                begin(task)?;
+                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                let function = (self.function)($($argument,)*);
+                Ok(FnCall::boxed(OutputFuture { function, outputs: PhantomData }))
             }
         }
     };

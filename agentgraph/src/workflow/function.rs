@@ -1,14 +1,12 @@
 //! [`WorkflowFn`]: an ordinary async function as the one node of a workflow.
 
 use std::future::Future;
-use std::marker::PhantomData;
-use std::sync::Arc;
 
 use super::state::{WorkflowState, WorkflowUpdate, WorkflowValue};
-use crate::erased::{Call, ErasedNode, FnCall};
+use crate::erased::FnCall;
 use crate::error::BoxError;
-use crate::extract::{FromTask, Requirement, Task};
-use crate::node::{Node, NodeSettings, begin_call};
+use crate::extract::{FromTask, Task};
+use crate::node::Node;
 use crate::step::Step;
 
 /// The functions that can be a [`Workflow`](super::Workflow): up to seven extractors, then the input. The
@@ -31,11 +29,6 @@ pub trait WorkflowFn<I: WorkflowValue, O: WorkflowValue, M>: Sized {
 #[error("the workflow was started without an input: start it with `invoke(input)`")]
 pub struct NoInput;
 
-struct FunctionNode<F, M> {
-    function: F,
-    marker: PhantomData<fn() -> M>,
-}
-
 macro_rules! workflow_functions {
     ($($argument:ident)*) => {
         impl<F, Fut, I, O, E, $($argument,)*> WorkflowFn<I, O, (E, $($argument,)*)> for F
@@ -47,37 +40,20 @@ macro_rules! workflow_functions {
             E: Into<BoxError> + 'static,
             $($argument: FromTask<WorkflowState<I, O>> + 'static,)*
         {
-            fn into_node(self) -> Node<WorkflowState<I, O>> {
-                let node = FunctionNode::<F, (I, O, E, $($argument,)*)> { function: self, marker: PhantomData };
-                let requirements: &[Option<Requirement>] =
-                    &[$(<$argument as FromTask<WorkflowState<I, O>>>::requirement(),)*];
-                let requirements = requirements.iter().copied().flatten().collect();
-                let settings = NodeSettings { requirements, durable_steps: true, ..NodeSettings::default() };
-                Node { call: Arc::new(node), settings }
-            }
-        }
-
-        impl<F, Fut, I, O, E, $($argument,)*> ErasedNode<WorkflowState<I, O>>
-            for FunctionNode<F, (I, O, E, $($argument,)*)>
-        where
-            F: Fn($($argument,)* I) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Result<O, E>> + Send + 'static,
-            I: WorkflowValue,
-            O: WorkflowValue,
-            E: Into<BoxError> + 'static,
-            $($argument: FromTask<WorkflowState<I, O>> + 'static,)*
-        {
             #[allow(non_snake_case)]
-            fn call(&self, task: &Task<'_, WorkflowState<I, O>>) -> Result<Call<WorkflowState<I, O>>, BoxError> {
-                begin_call(task)?;
-                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
-                let input = task.state().input().cloned().ok_or(NoInput)?;
-                let ctx = task.ctx();
-                let work = (self.function)($($argument,)* input);
-                Ok(FnCall::boxed(async move {
-                    let returned = work.await.map_err(Into::into)?;
-                    Ok::<_, BoxError>(Step::Update(WorkflowUpdate::returned(returned, ctx.done_steps())))
-                }))
+            fn into_node(self) -> Node<WorkflowState<I, O>> {
+                let requirements = &[$(<$argument as FromTask<WorkflowState<I, O>>>::requirement(),)*];
+                let node = Node::of_function(requirements, move |task: &Task<'_, WorkflowState<I, O>>| {
+                    $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                    let input = task.state().input().cloned().ok_or(NoInput)?;
+                    let ctx = task.ctx();
+                    let work = self($($argument,)* input);
+                    Ok(FnCall::boxed(async move {
+                        let returned = work.await.map_err(Into::into)?;
+                        Ok::<_, BoxError>(Step::Update(WorkflowUpdate::returned(returned, ctx.done_steps())))
+                    }))
+                });
+                node.with(|settings| settings.durable_steps = true)
             }
         }
     };
