@@ -11,15 +11,14 @@ use super::node::CallKind;
 use super::outputs::{OutputTable, Outputs};
 use super::wiring::{WiredNode, Wiring};
 use super::{CodePlace, DeclaredEdge, DeclaredNode, DependencyGraph, Names};
-use crate::context::{GraphShared, RequiredContext};
+use crate::context::RequiredContext;
 use crate::error::nearest;
 use crate::extract::RequirementKind;
-use crate::graph::compile::Compiled;
+use crate::graph::compile::{Compiled, Problems};
 use crate::graph::core::{About, DetachedNodes, Discipline, Rules, StoredForm, TemporaryNodes, Uses};
 use crate::graph::topology::{Rows, Topology};
 use crate::graph::{CompileError, GraphCore, Problem, ProblemKind};
 use crate::typed::AnySchema;
-use agentgraph_checkpoint::services::SystemServices;
 
 /// The id of a name without a declared node.
 const UNDECLARED: u32 = u32::MAX;
@@ -46,11 +45,11 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     let made = check.templates(templates);
     let base = check.base(&nodes, Edges { all: &pairs, prepended: &prepended, orders: &orders });
     let base = match base {
-        Ok(base) if check.problems.is_empty() => base,
-        Ok(_) => return Err(check.into_error()),
+        Ok(base) if check.problems.list.is_empty() => base,
+        Ok(_) => return Err(check.problems.into_error()),
         Err(cycle) => {
             check.cycle(&names, &cycle, &pairs, &places);
-            return Err(check.into_error());
+            return Err(check.problems.into_error());
         }
     };
     let (declared, by_name) = check.in_order(names, &nodes);
@@ -84,44 +83,22 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     };
     let schema =
         AnySchema::new::<Outputs<O, S>>(OutputTable::of(Arc::clone(&declared), Arc::clone(&by_name)));
-    let about = About { durable_nodes, contexts, ..About::default() };
-    let core = core(schema.clone(), Arc::clone(&declared), by_name, fingerprint, rules, about);
-    let shared = GraphShared {
-        names: declared,
-        schema,
-        deps,
-        sessions: sessions.into(),
-        services: Arc::new(SystemServices),
-        store: None,
-        agent: None,
-        slow_polls: Arc::default(),
-    };
-    Ok((Compiled { core, shared }, wiring))
-}
-
-/// What a dependency graph has of a checked graph: its nodes and edges are in its wiring.
-fn core(
-    schema: AnySchema,
-    names: Arc<[Arc<str>]>,
-    by_name: Arc<NodeIds>,
-    fingerprint: String,
-    rules: Rules,
-    about: About,
-) -> GraphCore {
-    GraphCore {
+    // The nodes and edges are in the wiring.
+    let core = GraphCore {
         schema,
         nodes: Vec::new(),
-        topology: Topology { nodes: names.len() as u32, ..Topology::default() },
+        topology: Topology { nodes: declared.len() as u32, ..Topology::default() },
         routers: Vec::new(),
         by_name,
-        names,
+        names: declared,
         rules,
         uses: Uses { run_channels: true, ..Uses::default() },
-        about,
+        about: About { durable_nodes, contexts, ..About::default() },
         detached: DetachedNodes::default(),
         stored: StoredForm { fingerprint, ..StoredForm::default() },
         temporary: TemporaryNodes::default(),
-    }
+    };
+    Ok((Compiled::new(core, deps, sessions), wiring))
 }
 
 /// The contexts that nodes require from a caller. Some may occur twice.
@@ -141,7 +118,7 @@ struct ProvidedTypes {
 }
 
 struct Check {
-    problems: Vec<Problem>,
+    problems: Problems,
     /// For each name in order of first use: the place of its node in the order of declaration.
     ids: Vec<u32>,
     /// For each node: the name, by order of first use.
@@ -151,17 +128,17 @@ struct Check {
 impl Check {
     fn of<O, S>(names: &Names, nodes: &[DeclaredNode<O, S>]) -> Self {
         let mut check = Check {
-            problems: Vec::new(),
+            problems: Problems::default(),
             ids: vec![UNDECLARED; names.list.len()],
             declared: Vec::with_capacity(nodes.len()),
         };
         for node in nodes {
             let name = &names.list[node.name as usize];
             if name.is_empty() || name.starts_with("__") {
-                check.add(ProblemKind::ReservedName { name: name.to_string() }, node.place);
+                check.problems.add(ProblemKind::ReservedName { name: name.to_string() }, node.place);
             }
             if check.ids[node.name as usize] != UNDECLARED {
-                check.add(ProblemKind::DuplicateNode { name: name.to_string() }, node.place);
+                check.problems.add(ProblemKind::DuplicateNode { name: name.to_string() }, node.place);
                 continue;
             }
             check.ids[node.name as usize] = check.declared.len() as u32;
@@ -175,7 +152,7 @@ impl Check {
         let mut made = HashMap::with_capacity(templates.len());
         for (name, template, place) in templates {
             if made.insert(Arc::clone(&name), template).is_some() {
-                self.add(ProblemKind::DuplicateTemplate { name: name.to_string() }, place);
+                self.problems.add(ProblemKind::DuplicateTemplate { name: name.to_string() }, place);
             }
         }
         made
@@ -183,22 +160,12 @@ impl Check {
 
     /// The graph as built, or a cycle in it.
     fn base<O, S>(&self, nodes: &[DeclaredNode<O, S>], edges: Edges<'_>) -> Result<Base, Vec<u32>> {
-        if self.problems.is_empty() {
+        if self.problems.list.is_empty() {
             let joins = nodes.iter().map(|node| node.node.settings.join).collect();
             return Base::of(nodes.len() as u32, edges, joins);
         }
         // Edges may be missing and nodes doubled, so only the known ones are checked.
         Base::of(self.declared.len() as u32, Edges { prepended: &[], ..edges }, Vec::new())
-    }
-
-    fn add(&mut self, kind: ProblemKind, place: CodePlace) {
-        self.problems.push(Problem { kind, place: Some(place) });
-    }
-
-    fn into_error(mut self) -> CompileError {
-        self.problems
-            .sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
-        CompileError::new(self.problems)
     }
 
     /// The names of nodes in the order of declaration, and the ids of nodes by name.
@@ -222,20 +189,21 @@ impl Check {
             for need in &node.settings.requirements {
                 match need.kind {
                     RequirementKind::Session if !known.sessions.contains(&need.id) => {
-                        self.add(ProblemKind::MissingSession { node: name(), session: need.name }, place);
+                        self.problems
+                            .add(ProblemKind::MissingSession { node: name(), session: need.name }, place);
                     }
                     RequirementKind::Dep if !known.deps.contains(&need.id) => {
-                        self.add(ProblemKind::MissingDep { node: name(), dep: need.name }, place);
+                        self.problems.add(ProblemKind::MissingDep { node: name(), dep: need.name }, place);
                     }
                     RequirementKind::Input => {
-                        self.add(ProblemKind::InputInPass { node: name(), input: need.name }, place);
+                        self.problems.add(ProblemKind::InputInPass { node: name(), input: need.name }, place);
                     }
                     RequirementKind::Session | RequirementKind::Dep | RequirementKind::Context => {}
                 }
             }
             let timeouts = node.settings.policies.timeouts;
             if [timeouts.run, timeouts.idle].into_iter().flatten().any(|limit| limit.is_zero()) {
-                self.add(ProblemKind::ZeroTimeout { node: name() }, place);
+                self.problems.add(ProblemKind::ZeroTimeout { node: name() }, place);
             }
         }
     }
@@ -267,7 +235,7 @@ impl Check {
     fn duplicate(&mut self, names: &Names, edge: &DeclaredEdge) {
         let from = format!("`{}`", names.list[edge.from as usize]);
         let to = names.list[edge.to as usize].to_string();
-        self.add(ProblemKind::DuplicateEdge { from, to }, edge.place);
+        self.problems.add(ProblemKind::DuplicateEdge { from, to }, edge.place);
     }
 
     fn pair(&mut self, names: &Names, what: &'static str, edge: &DeclaredEdge) -> Option<Pair> {
@@ -278,7 +246,7 @@ impl Check {
                 let known = self.declared.iter().map(|known| &*names.list[*known as usize]);
                 let nearest = nearest(name, known).map(str::to_owned);
                 let kind = ProblemKind::UnknownNode { what, name: name.to_string(), nearest };
-                self.problems.push(Problem { kind, place: Some(edge.place) });
+                self.problems.add(kind, edge.place);
             }
             id
         };
@@ -299,7 +267,7 @@ impl Check {
                     let name = |id: u32| &names.list[self.declared[id as usize] as usize];
                     let from = format!("`{}`", name(from));
                     let to = name(to).to_string();
-                    self.add(ProblemKind::DuplicateEdge { from, to }, places[*at as usize]);
+                    self.problems.add(ProblemKind::DuplicateEdge { from, to }, places[*at as usize]);
                 }
             }
         }
@@ -310,7 +278,7 @@ impl Check {
         let last = edges.iter().rposition(|edge| round.contains(edge));
         let place = last.map(|at| places[at]);
         let nodes = cycle.iter().map(|node| names.list[self.declared[*node as usize] as usize].to_string());
-        self.problems.push(Problem { kind: ProblemKind::Cycle { nodes: nodes.collect() }, place });
+        self.problems.list.push(Problem { kind: ProblemKind::Cycle { nodes: nodes.collect() }, place });
     }
 }
 

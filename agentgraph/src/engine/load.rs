@@ -561,17 +561,8 @@ pub(super) fn finished_step(
     finished(core, codec, thread, record, Misfit::Refuse)
 }
 
-/// [`finished_step`], without the fields that the current state does not have.
-pub(crate) fn shown_step(
-    core: &GraphCore,
-    codec: &Codec,
-    thread: &str,
-    record: &[u8],
-) -> Result<(Step<AnyState>, Vec<GraphEdit>), Error> {
-    finished(core, codec, thread, record, Misfit::LeaveOut)
-}
-
-fn finished(
+/// [`finished_step`], with a choice what happens to fields that the current state does not have.
+pub(crate) fn finished(
     core: &GraphCore,
     codec: &Codec,
     thread: &str,

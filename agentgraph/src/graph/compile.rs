@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inputs::check_inputs;
-use names::{Names, Problems, check_nodes};
+pub(crate) use names::Problems;
+use names::{Names, check_nodes};
 use resolve::{
     CommandTargets, resolve_breaks, resolve_command_targets, resolve_edges, resolve_handlers, resolve_routers,
 };
@@ -43,6 +44,22 @@ pub(crate) struct Compiled {
     pub(crate) shared: GraphShared,
 }
 
+impl Compiled {
+    pub(crate) fn new(core: GraphCore, deps: ValuesByType, sessions: Vec<SessionKind>) -> Self {
+        let shared = GraphShared {
+            names: Arc::clone(&core.names),
+            schema: core.schema.clone(),
+            deps,
+            sessions: sessions.into(),
+            services: Arc::new(SystemServices),
+            store: None,
+            agent: None,
+            slow_polls: Arc::default(),
+        };
+        Compiled { core, shared }
+    }
+}
+
 pub(super) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
     let mut problems = Problems::default();
     let shape = resolve(&graph, &mut problems);
@@ -66,7 +83,7 @@ pub(super) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
     if problems.list.is_empty() {
         Ok(lay_out(graph, shape, detached, stored, templates))
     } else {
-        Err(CompileError::new(problems.in_order()))
+        Err(problems.into_error())
     }
 }
 
@@ -139,7 +156,6 @@ fn lay_out(
         decide: router.decide,
         targets: route.targets.into_iter().map(|(target, _)| target).collect(),
     });
-    let shared_schema = schema.clone();
     let core = GraphCore {
         schema,
         detached: DetachedNodes { awaited: awaited_at_end(&detached, &nodes), nodes: detached },
@@ -147,7 +163,7 @@ fn lay_out(
         topology,
         routers: routers.collect(),
         by_name: Arc::new(by_name),
-        names: Arc::clone(&names),
+        names,
         rules,
         uses,
         about,
@@ -157,17 +173,7 @@ fn lay_out(
             defaults: Defaults { policies: declared.policies, on_error: shape.default_handler },
         },
     };
-    let shared = GraphShared {
-        names,
-        schema: shared_schema,
-        deps,
-        sessions: sessions.into(),
-        services: Arc::new(SystemServices),
-        store: None,
-        agent: None,
-        slow_polls: Arc::default(),
-    };
-    Compiled { core, shared }
+    Compiled::new(core, deps, sessions)
 }
 
 /// What a program can ask the graph about itself.
@@ -226,22 +232,15 @@ fn entry(
     on_error: Option<u32>,
     defaults: &Policies,
 ) -> NodeEntry {
-    let settings = node.node.settings;
-    let policies = settings.policies.or(defaults);
     NodeEntry {
         on_error,
-        keeps: settings.keeps,
-        graph: settings.graph,
-        on_end: settings.on_end,
-        keeps_output: settings.keeps_output,
-        remote: settings.remote,
+        keeps_output: node.node.settings.keeps_output,
         anywhere: matches!(targets, CommandTargets::Anywhere),
         targets: match targets {
             CommandTargets::Declared(targets) => Some(targets),
             CommandTargets::None | CommandTargets::Anywhere => None,
         },
-        call: node.node.call,
-        policies: (!policies.is_empty()).then(|| Arc::new(policies)),
+        ..NodeEntry::of(&node.node, defaults)
     }
 }
 

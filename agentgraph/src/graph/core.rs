@@ -10,6 +10,7 @@ use super::topology::{END_ID, Topology};
 use crate::context::RequiredContext;
 use crate::erased::AnyNode;
 use crate::failure::KeptError;
+use crate::node::UntypedNode;
 use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, Siblings};
 use crate::record::migrate::Migrations;
@@ -82,7 +83,7 @@ pub(crate) struct DetachedNodes {
 }
 
 /// What the records of a graph's runs say about it, and how those of other versions are read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct StoredForm {
     pub(crate) fingerprint: String,
     pub(crate) migrations: Migrations,
@@ -120,6 +121,7 @@ impl Discipline {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct NodeEntry {
     pub(crate) call: Arc<dyn AnyNode>,
     /// `None` if the node has no policies, like most nodes.
@@ -139,6 +141,26 @@ pub(crate) struct NodeEntry {
     pub(in crate::graph) keeps_output: bool,
     /// Whether it asks for another process.
     pub(crate) remote: bool,
+}
+
+impl NodeEntry {
+    /// A node with its own settings, without a place in a graph.
+    pub(super) fn of(node: &UntypedNode, defaults: &Policies) -> Self {
+        let settings = &node.settings;
+        let policies = settings.policies.clone().or(defaults);
+        NodeEntry {
+            call: Arc::clone(&node.call),
+            policies: (!policies.is_empty()).then(|| Arc::new(policies)),
+            on_error: None,
+            keeps: settings.keeps.clone(),
+            targets: None,
+            anywhere: settings.commands,
+            graph: settings.graph.clone(),
+            on_end: settings.on_end,
+            keeps_output: false,
+            remote: settings.remote,
+        }
+    }
 }
 
 /// The nodes with static interrupts, by dense id.

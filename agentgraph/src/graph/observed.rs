@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::core::{GraphCore, NodeEntry, Router, RouterFn, StoredForm, TemporaryNodes};
+use super::core::{GraphCore, NodeEntry, Router, RouterFn, TemporaryNodes};
 use super::template::{Template, Templates};
 use crate::erased::observed::{DecideLater, ObservedNode, Observer, ShowStep, path_in};
 use crate::record::codec::Codec;
@@ -27,12 +27,7 @@ impl GraphCore {
             uses: self.uses,
             about: self.about.clone(),
             detached: self.detached.clone(),
-            stored: StoredForm {
-                fingerprint: self.stored.fingerprint.clone(),
-                migrations: self.stored.migrations.clone(),
-                unknown_fields: self.stored.unknown_fields.clone(),
-                ..StoredForm::default()
-            },
+            stored: self.stored.clone(),
             temporary: TemporaryNodes {
                 templates: self.observed_templates(by, around, show),
                 defaults: self.temporary.defaults.clone(),
@@ -152,18 +147,7 @@ impl Router {
 
 impl NodeEntry {
     fn observed(&self, by: &Arc<dyn Observer>, around: &str, name: &str, show: &ShowStep) -> Self {
-        NodeEntry {
-            call: Arc::new(ObservedNode::new(&self.call, around, name, by, show)),
-            policies: self.policies.clone(),
-            on_error: self.on_error,
-            keeps: self.keeps.clone(),
-            anywhere: self.anywhere,
-            targets: self.targets.clone(),
-            graph: self.graph.clone(),
-            on_end: self.on_end,
-            keeps_output: self.keeps_output,
-            remote: self.remote,
-        }
+        NodeEntry { call: Arc::new(ObservedNode::new(&self.call, around, name, by, show)), ..self.clone() }
     }
 }
 

@@ -98,19 +98,7 @@ impl GraphCore {
                 Rejection::Unfit(format!("its failures are handled by `{handler}`, which is not a node"))
             })?),
         };
-        let policies = settings.policies.clone().or(&self.temporary.defaults.policies);
-        let entry = NodeEntry {
-            call: Arc::clone(&node.call),
-            policies: Some(policies).filter(|policies| !policies.is_empty()).map(Arc::new),
-            on_error,
-            keeps: settings.keeps.clone(),
-            targets: None,
-            anywhere: settings.commands,
-            graph: settings.graph.clone(),
-            keeps_output: false,
-            remote: settings.remote,
-            on_end: settings.on_end,
-        };
+        let entry = NodeEntry { on_error, ..NodeEntry::of(node, &self.temporary.defaults.policies) };
         if settings.detached && self.rules.discipline != Discipline::Eager {
             let problem = "it is detached, which needs a graph with `.eager()`".to_owned();
             return Err(Rejection::Unfit(problem));

@@ -11,10 +11,10 @@ use crate::engine::driver::Driver;
 use crate::engine::flow::record::stored_id;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::left_over::{Leftovers, TaskRemains};
-use crate::engine::load::{check_fields, read_remains, replay_from, shown_step};
+use crate::engine::load::{check_fields, finished, read_remains, replay_from};
 use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::task_id::{StepPlace, handler_id, task_id};
-use crate::engine::unknown_fields::{check_kept_states, check_results, is_unknown};
+use crate::engine::unknown_fields::{Misfit, check_kept_states, check_results, is_unknown};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::GraphCore;
@@ -189,7 +189,7 @@ pub(super) fn replay_pass(
             Ok(step) => step.turn?,
             Err(error) => return Some(Err(error.on_thread(Some(thread)))),
         };
-        let step = shown_step(core, codec, thread, result);
+        let step = finished(core, codec, thread, result, Misfit::LeaveOut);
         Some(step.map(|(step, _)| (turn, update_of(step))))
     });
     let mut done = done.collect::<Result<Vec<_>, Error>>()?;

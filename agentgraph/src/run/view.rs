@@ -9,10 +9,10 @@ use std::time::SystemTime;
 use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::driver::Driver;
 use crate::engine::left_over::{Leftovers, TaskRemains};
-use crate::engine::load::{Replay, graph_changed, read_remains, replay, restore, shown_step};
+use crate::engine::load::{Replay, finished, graph_changed, read_remains, replay, restore};
 use crate::engine::stored::OF_RUN;
 use crate::engine::task_output::TaskOutput;
-use crate::engine::unknown_fields::unknown_in_open_work;
+use crate::engine::unknown_fields::{Misfit, unknown_in_open_work};
 use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
@@ -336,7 +336,7 @@ async fn add_left_over(
     }
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
     let finished = done(core, place, header, replayed.id, &left).map(|result| {
-        let (step, _) = shown_step(core, &persistence.codec, place.thread, result)?;
+        let (step, _) = finished(core, &persistence.codec, place.thread, result, Misfit::LeaveOut)?;
         Ok(Some(TaskOutput { update: update_of(step), routing: None }))
     });
     let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;

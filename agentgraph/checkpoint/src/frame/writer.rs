@@ -15,7 +15,7 @@ pub struct HeaderWriter<'a> {
 }
 
 /// Keys of a header and their values, encoded once and written often.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pairs {
     bytes: Vec<u8>,
     keys: u16,

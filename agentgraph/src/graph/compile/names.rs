@@ -4,26 +4,27 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::nearest;
-use crate::graph::problem::{Problem, ProblemKind};
+use crate::graph::problem::{CompileError, Problem, ProblemKind};
 use crate::graph::topology::END_ID;
 use crate::graph::{CodePlace, DeclaredNode};
 use crate::words::{END, START};
 
+/// The problems of a graph that is compiled.
 #[derive(Default)]
-pub(super) struct Problems {
-    pub(super) list: Vec<Problem>,
+pub(crate) struct Problems {
+    pub(crate) list: Vec<Problem>,
 }
 
 impl Problems {
-    pub(super) fn add(&mut self, kind: ProblemKind, place: CodePlace) {
+    pub(crate) fn add(&mut self, kind: ProblemKind, place: CodePlace) {
         self.list.push(Problem { kind, place: Some(place) });
     }
 
     /// The problems ordered by place, as in the code; those without a place come first.
-    pub(super) fn in_order(mut self) -> Vec<Problem> {
+    pub(crate) fn into_error(mut self) -> CompileError {
         self.list
             .sort_by_key(|problem| problem.place.map(|place| (place.file(), place.line(), place.column())));
-        self.list
+        CompileError::new(self.list)
     }
 }
 
