@@ -381,7 +381,11 @@ impl Error {
     /// `None` if the run had not read or built a state yet, if it failed in the middle of a merge, or if
     /// `S` is another type than the graph's.
     pub fn state<S: Any + Send + Sync>(&self) -> Option<&S> {
-        self.0.state.as_deref()?.downcast_ref()
+        self.any_state()?.downcast_ref()
+    }
+
+    pub(crate) fn any_state(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.0.state.as_deref()
     }
 }
 

@@ -61,7 +61,7 @@ fn kept_state(
     made: u64,
     state: &AnyState,
 ) -> Result<StoredState, Error> {
-    let written = journal.codec().whole(&core.schema, state)?;
+    let written = journal.codec().whole(&core.schema, state.seen())?;
     let unreadable = |error| corrupt(journal.place(), journal.next_id(), error);
     let mut folded = Folded::default();
     folded.apply(written.bytes(), None).map_err(unreadable)?;

@@ -61,11 +61,11 @@ impl Codec {
     }
 
     /// The stored channels of a state, as the operations of a record.
-    pub(crate) fn whole(&self, schema: &AnySchema, state: &AnyState) -> Result<DeltaWriter, StateError> {
+    pub(crate) fn whole(&self, schema: &AnySchema, state: Seen<'_>) -> Result<DeltaWriter, StateError> {
         let channels = schema.channels();
         let mut whole = DeltaWriter::new(channels.len());
         for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-            (self.record_channel)(state.seen(), schema, at, &mut whole)?;
+            (self.record_channel)(state, schema, at, &mut whole)?;
         }
         Ok(whole)
     }
@@ -76,7 +76,7 @@ impl Codec {
     /// The stored channels of a state as they are encoded. Empty if one cannot be encoded.
     fn recorded(&self, schema: &AnySchema, state: &AnyState) -> Folded {
         let mut folded = Folded::default();
-        match self.whole(schema, state).map(|whole| folded.apply(whole.bytes(), None)) {
+        match self.whole(schema, state.seen()).map(|whole| folded.apply(whole.bytes(), None)) {
             Ok(Ok(_)) => folded,
             _ => Folded::default(),
         }

@@ -79,6 +79,10 @@ pub enum Cancellation {
 }
 
 impl CancelThread {
+    pub(super) fn new(graph: Arc<Attached>, thread: &str) -> Self {
+        CancelThread { graph, thread: thread.to_owned(), until_ended: false }
+    }
+
     /// Waits until that run has ended and given the thread back, or until another run has taken it over. The
     /// thread can then be used at once. A suspended process does not see the request: put a timeout around
     /// the call if that is to be expected.
@@ -135,6 +139,6 @@ impl IntoFuture for CancelThread {
 impl<S: State> CompiledGraph<S> {
     /// Returns a request to cancel the run of a thread, wherever it runs: see [`CancelThread`].
     pub fn cancel(&self, thread: impl AsRef<str>) -> CancelThread {
-        CancelThread { graph: self.any.clone(), thread: thread.as_ref().to_owned(), until_ended: false }
+        CancelThread::new(self.any.clone(), thread.as_ref())
     }
 }

@@ -11,7 +11,6 @@ mod commit;
 mod desk;
 mod end;
 mod ground;
-mod here;
 mod hosted;
 mod image;
 mod need;

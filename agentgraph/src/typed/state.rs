@@ -40,6 +40,10 @@ impl<'a> Seen<'a> {
         Seen(state)
     }
 
+    pub(crate) fn of_any(state: &'a (dyn Any + Send + Sync)) -> Self {
+        Seen(state)
+    }
+
     #[inline]
     pub(crate) fn state<S: State>(self) -> &'a S {
         self.0.downcast_ref().unwrap_or_else(|| other_type())

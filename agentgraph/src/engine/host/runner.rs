@@ -1,7 +1,7 @@
 //! [`HostRunner`]: sends the attempts of tasks to a host.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use serde_json::Value;
 
@@ -28,15 +28,16 @@ use crate::typed::{AnySchema, AnyState};
 use crate::words::{AnswerState, AskedQuestion, Spot};
 use agentgraph_checkpoint::TaskId;
 use agentgraph_checkpoint::canonical::Canonical;
+use agentgraph_checkpoint::engine::Lock;
 
 /// Connects a [`Host`] to the loop of one run.
 pub(crate) struct HostRunner {
     host: Arc<dyn Host>,
     codec: Codec,
     /// The newest state that was encoded, for the other tasks that read it.
-    encoded: Mutex<Option<Encoded>>,
+    encoded: Lock<Option<Encoded>>,
     /// The newest state that calls hold, if there are such calls.
-    held: Mutex<Weak<StateHere>>,
+    held: Lock<Weak<StateHere>>,
 }
 
 /// A state that the calls of its tasks hold as it is. It goes before the merge, as each snapshot of a task
@@ -79,7 +80,7 @@ impl HostRunner {
     }
 
     pub(crate) fn new(host: Arc<dyn Host>, codec: Codec) -> Self {
-        HostRunner { host, codec, encoded: Mutex::default(), held: Mutex::default() }
+        HostRunner { host, codec, encoded: Lock::default(), held: Lock::default() }
     }
 
     /// The host, for the runs inside its tasks.
@@ -156,7 +157,7 @@ impl HostRunner {
         if !self.host.takes_held_states() || !core.schema.channels().iter().all(Channel::is_stored) {
             return Ok(TaskState::Encoded(self.encoded(core, state)?));
         }
-        let mut newest = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.held.lock();
         if let Some(held) = newest.upgrade().filter(|held| Arc::ptr_eq(&held.state, state)) {
             return Ok(TaskState::Held(held));
         }
@@ -172,11 +173,11 @@ impl HostRunner {
 
     /// The state as bytes: encoded once for all tasks that read it.
     fn encoded(&self, core: &RunGraph, state: &Arc<AnyState>) -> Result<EncodedState, Error> {
-        let mut newest = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.encoded.lock();
         if let Some(encoded) = newest.as_ref().filter(|encoded| encoded.is_of(state)) {
             return Ok(encoded.bytes.clone());
         }
-        let bytes = EncodedState::new(self.codec.whole(&core.schema, state)?.bytes());
+        let bytes = EncodedState::new(self.codec.whole(&core.schema, state.seen())?.bytes());
         *newest = Some(Encoded { state: Arc::downgrade(state), bytes: bytes.clone() });
         Ok(bytes)
     }
@@ -230,7 +231,7 @@ impl HeldState for StateHere {
         }
         // As the run itself would have encoded it.
         let _canonical = Canonical::begin();
-        let encoded = EncodedState::new(self.codec.whole(&self.core.schema, &self.state)?.bytes());
+        let encoded = EncodedState::new(self.codec.whole(&self.core.schema, self.state.seen())?.bytes());
         Ok(self.encoded.get_or_init(|| encoded).clone())
     }
 }

@@ -12,10 +12,11 @@ use crate::engine::stored::{from_bytes, to_bytes};
 use crate::error::{Code, Error};
 use crate::policy::Siblings;
 use crate::record::blob::Blob;
+use crate::record::codec::Codec;
 use crate::run::begin::CallRequest;
 use crate::run::call_plan::CallPlan;
 use crate::state::StoredState;
-use crate::typed::AnyUpdate;
+use crate::typed::{AnySchema, AnyUpdate};
 use crate::words::{Budget, InterruptId, View, Views};
 
 /// What a caller asks of a thread: a call with its settings, as a serde value without the types of the state.
@@ -318,18 +319,29 @@ impl RunCall {
     }
 
     /// The request for a graph with this schema. `pass` makes the update that starts a pass from its input.
-    pub(super) fn request<S: StoredState>(
+    pub(super) fn request(
         &self,
-        schema: &S::Schema,
-        pass: impl FnOnce(&[u8]) -> Result<S::Update, Error>,
+        codec: &Codec,
+        schema: &AnySchema,
+        pass: Option<fn(&[u8]) -> Result<AnyUpdate, Error>>,
     ) -> Result<CallRequest, Error> {
+        let decoded = |update: &Blob| (codec.decode_update)(schema, &update.0);
         Ok(match &self.request {
-            Request::Invoke(update) => CallRequest::Invoke(any::<S>(S::decode_update(schema, &update.0)?)),
-            Request::Pass(input) => CallRequest::Invoke(any::<S>(pass(&input.0)?)),
+            Request::Invoke(update) => CallRequest::Invoke(decoded(update)?),
+            Request::Pass(input) => CallRequest::Invoke(pass.ok_or_else(no_passes)?(&input.0)?),
             Request::Resume(answer) => CallRequest::Resume(Answers::Bare(answer.clone())),
             Request::ResumeMany(answers) => CallRequest::Resume(Answers::ById(answers.clone())),
             Request::Proceed => CallRequest::Proceed,
-            Request::Edit(edit) => CallRequest::Edit(edit.read::<S>(schema)?),
+            Request::Edit(edit) => CallRequest::Edit(match edit {
+                SentEdit::Here(update) => Edit::Here(Some(decoded(update)?)),
+                SentEdit::As(updates) => {
+                    let updates =
+                        updates.iter().map(|(node, update)| Ok((node.clone().into(), decoded(update)?)));
+                    Edit::As(updates.collect::<Result<_, Error>>()?)
+                }
+                SentEdit::AsStart(input) => Edit::AsStart(decoded(input)?),
+                SentEdit::AsEnd(update) => Edit::AsEnd(decoded(update)?),
+            }),
         })
     }
 
@@ -358,26 +370,6 @@ impl RunCall {
     }
 }
 
-impl SentEdit {
-    fn read<S: StoredState>(&self, schema: &S::Schema) -> Result<Edit, Error> {
-        let decoded = |update: &Blob| S::decode_update(schema, &update.0).map(any::<S>);
-        Ok(match self {
-            SentEdit::Here(update) => Edit::Here(Some(decoded(update)?)),
-            SentEdit::As(updates) => {
-                let updates =
-                    updates.iter().map(|(node, update)| Ok((node.clone().into(), decoded(update)?)));
-                Edit::As(updates.collect::<Result<_, Error>>()?)
-            }
-            SentEdit::AsStart(input) => Edit::AsStart(decoded(input)?),
-            SentEdit::AsEnd(update) => Edit::AsEnd(decoded(update)?),
-        })
-    }
-}
-
-fn any<S: StoredState>(update: S::Update) -> AnyUpdate {
-    AnyUpdate::new::<S>(update)
-}
-
 /// The input of a pass from its bytes.
 pub(super) fn pass_input<I: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<I, Error> {
     from_bytes(bytes).map_err(|error| {
@@ -386,7 +378,7 @@ pub(super) fn pass_input<I: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result
 }
 
 /// The error for a pass that is asked of a graph without passes.
-pub(super) fn no_passes() -> Error {
+fn no_passes() -> Error {
     let problem =
         "the call starts a pass, and the graph is no dependency graph: start it with `RunCall::invoke`";
     Error::new(Code::BadInput, problem)

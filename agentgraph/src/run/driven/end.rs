@@ -6,10 +6,12 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::shown::{SentDropped, SentError, stop_reason};
-use super::values::ValuesByName;
+use super::values::{StateForm, ValuesByName};
 use crate::error::{Code, Error};
 use crate::record::header::StoredStuck;
+use crate::run::future::AnyRun;
 use crate::state::StoredState;
+use crate::typed::{AnyState, Seen};
 use crate::words::{Interrupt, Outcome, StopReason};
 use agentgraph_checkpoint::{CheckpointId, RunId};
 
@@ -43,13 +45,7 @@ struct EndPlace {
 impl RunEnd {
     /// The end of a call whose state has this schema, as its caller sees it.
     pub fn of<S: StoredState>(schema: &S::Schema, result: &Result<Outcome<S>, Error>) -> Self {
-        match result {
-            Ok(outcome) => match End::of(schema, outcome) {
-                Ok(end) => RunEnd(end),
-                Err(error) => RunEnd(End::Failed(SentError::without_state(&error))),
-            },
-            Err(error) => RunEnd(End::Failed(SentError::of::<S>(schema, error))),
-        }
+        StateForm::of::<S>(schema).end(result, |state| Seen::of(state))
     }
 
     pub(super) fn failed(error: &Error) -> Self {
@@ -121,65 +117,72 @@ impl RunEnd {
     /// The error of the call; a code that this release does not know becomes [`Code::Host`]. Also if the last
     /// state does not fit `S`.
     pub fn into_result<S: StoredState>(self, schema: &S::Schema) -> Result<Outcome<S>, Error> {
-        match self.0 {
-            End::Finished { at, stuck, cancelled } => {
-                let EndPlace { output, run, checkpoint, spent, dropped } = at;
-                Ok(Outcome::Finished {
-                    output: output.into_state::<S>(schema)?,
-                    stuck: stuck.into_iter().map(Into::into).collect(),
-                    cancelled,
-                    run,
-                    checkpoint,
-                    spent: spent.into_iter().map(|(unit, amount)| (unit.into(), amount)).collect(),
-                    dropped: dropped.into_iter().map(Into::into).collect(),
-                })
+        let form = StateForm::of::<S>(schema);
+        let (EndPlace { output, run, checkpoint, spent, dropped }, how) = match self.0 {
+            End::Finished { at, stuck, cancelled } => (at, How::Finished(stuck, cancelled)),
+            End::Interrupted { at, interrupts } => (at, How::Interrupted(interrupts)),
+            End::Stopped { at, reason } => (at, How::Stopped(known_reason(&reason)?)),
+            End::Failed(error) => return Err(error.into_error::<S>(&form)),
+        };
+        let output = form.state::<S>(output)?;
+        let spent = spent.into_iter().map(|(unit, amount)| (unit.into(), amount)).collect();
+        let dropped = dropped.into_iter().map(Into::into).collect();
+        Ok(match how {
+            How::Finished(stuck, cancelled) => {
+                let stuck = stuck.into_iter().map(Into::into).collect();
+                Outcome::Finished { output, stuck, cancelled, run, checkpoint, spent, dropped }
             }
-            End::Interrupted { at, interrupts } => {
-                let EndPlace { output, run, checkpoint, spent, dropped } = at;
-                Ok(Outcome::Interrupted {
-                    output: output.into_state::<S>(schema)?,
-                    interrupts,
-                    run,
-                    checkpoint,
-                    spent: spent.into_iter().map(|(unit, amount)| (unit.into(), amount)).collect(),
-                    dropped: dropped.into_iter().map(Into::into).collect(),
-                })
+            How::Interrupted(interrupts) => {
+                Outcome::Interrupted { output, interrupts, run, checkpoint, spent, dropped }
             }
-            End::Stopped { at, reason } => {
-                let EndPlace { output, run, checkpoint, spent, dropped } = at;
-                let reason = stop_reason(&reason).ok_or_else(|| {
-                    let problem = format!(
-                        "the run was stopped for a reason that this release does not know, `{reason}`: update it"
-                    );
-                    Error::new(Code::Host, problem)
-                })?;
-                Ok(Outcome::Stopped {
-                    output: output.into_state::<S>(schema)?,
-                    reason,
-                    run,
-                    checkpoint,
-                    spent: spent.into_iter().map(|(unit, amount)| (unit.into(), amount)).collect(),
-                    dropped: dropped.into_iter().map(Into::into).collect(),
-                })
-            }
-            End::Failed(error) => Err(error.into_error::<S>(schema)),
-        }
+            How::Stopped(reason) => Outcome::Stopped { output, reason, run, checkpoint, spent, dropped },
+        })
+    }
+}
+
+/// The parts in which outcomes differ.
+enum How {
+    Finished(Vec<StoredStuck>, Vec<String>),
+    Interrupted(Vec<Interrupt>),
+    Stopped(StopReason),
+}
+
+fn known_reason(name: &str) -> Result<StopReason, Error> {
+    stop_reason(name).ok_or_else(|| {
+        let problem =
+            format!("the run was stopped for a reason that this release does not know, `{name}`: update it");
+        Error::new(Code::Host, problem)
+    })
+}
+
+impl StateForm {
+    /// The end of a run that is still to be awaited.
+    pub(super) async fn end_of(self, run: AnyRun) -> RunEnd {
+        self.end(&run.await, AnyState::seen)
+    }
+
+    fn end<O>(&self, result: &Result<Outcome<O>, Error>, seen: fn(&O) -> Seen<'_>) -> RunEnd {
+        let end = match result {
+            Ok(outcome) => self.values(seen(outcome.output())).map(|output| End::of(outcome, output)),
+            Err(error) => Ok(End::Failed(SentError::of(self, error))),
+        };
+        end.map_or_else(|error| RunEnd::failed(&error), RunEnd)
     }
 }
 
 impl End {
-    fn of<S: StoredState>(schema: &S::Schema, outcome: &Outcome<S>) -> Result<Self, Error> {
+    fn of<O>(outcome: &Outcome<O>, output: ValuesByName) -> Self {
         let (Outcome::Finished { spent, .. }
         | Outcome::Interrupted { spent, .. }
         | Outcome::Stopped { spent, .. }) = outcome;
         let at = EndPlace {
-            output: ValuesByName::of(schema, outcome.output())?,
+            output,
             run: outcome.run(),
             checkpoint: outcome.checkpoint(),
             spent: spent.iter().map(|(unit, amount)| (unit.to_string(), *amount)).collect(),
             dropped: outcome.dropped_edits().iter().map(SentDropped::from).collect(),
         };
-        Ok(match outcome {
+        match outcome {
             Outcome::Finished { stuck, cancelled, .. } => End::Finished {
                 at,
                 stuck: stuck.iter().cloned().map(|join| join.within("")).collect(),
@@ -189,7 +192,7 @@ impl End {
                 End::Interrupted { at, interrupts: interrupts.clone() }
             }
             Outcome::Stopped { reason, .. } => End::Stopped { at, reason: reason.as_str().to_owned() },
-        })
+        }
     }
 
     fn place(&self) -> Option<&EndPlace> {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::values::ValuesByName;
+use super::values::{StateForm, ValuesByName};
 use crate::error::{BoxError, Code, Error};
 use crate::failure::Failure;
 use crate::state::StoredState;
@@ -94,11 +94,8 @@ pub(super) struct SentError {
 }
 
 impl SentError {
-    pub(super) fn of<S: StoredState>(schema: &S::Schema, error: &Error) -> Self {
-        let mut sent = SentError::without_state(error);
-        // The error is what counts: a state that cannot be sent is left out.
-        sent.state = error.state::<S>().and_then(|state| ValuesByName::of(schema, state).ok());
-        sent
+    pub(super) fn of(form: &StateForm, error: &Error) -> Self {
+        SentError { state: form.values_of_failed(error), ..SentError::without_state(error) }
     }
 
     pub(super) fn without_state(error: &Error) -> Self {
@@ -125,10 +122,10 @@ impl SentError {
     }
 
     /// The error, without its state if that does not fit this state any more.
-    pub(super) fn into_error<S: StoredState>(mut self, schema: &S::Schema) -> Error {
+    pub(super) fn into_error<S: StoredState>(mut self, form: &StateForm) -> Error {
         let state = self.state.take();
         let error = self.into_plain_error();
-        match state.and_then(|values| values.into_state::<S>(schema).ok()) {
+        match state.and_then(|values| form.state::<S>(values).ok()) {
             Some(state) => error.with_state(Arc::new(state)),
             None => error,
         }

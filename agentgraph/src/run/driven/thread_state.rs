@@ -6,11 +6,12 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::shown::SentFailure;
-use super::values::ValuesByName;
+use super::values::{StateForm, ValuesByName};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::run::view::Checkpoint;
 use crate::state::StoredState;
+use crate::typed::{AnyState, Seen};
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::{CheckpointId, RunId, Source};
 
@@ -63,11 +64,20 @@ impl ThreadState {
     /// # Errors
     /// [`Code::Encode`](crate::Code::Encode) if the state cannot be encoded.
     pub fn of<S: StoredState>(schema: &S::Schema, checkpoint: Checkpoint<S>) -> Result<Self, Error> {
-        let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } =
-            checkpoint;
+        let values = StateForm::of::<S>(schema).values(Seen::of(&checkpoint.values))?;
+        Ok(Self::with_values(values, checkpoint))
+    }
+
+    pub(super) fn shown(form: &StateForm, checkpoint: Checkpoint<AnyState>) -> Result<Self, Error> {
+        let values = form.values(checkpoint.values.seen())?;
+        Ok(Self::with_values(values, checkpoint))
+    }
+
+    fn with_values<S>(values: ValuesByName, checkpoint: Checkpoint<S>) -> Self {
+        let Checkpoint { id, parent, run, source, created, next, finished, deferred, .. } = checkpoint;
         let Checkpoint { interrupts, failures, steps, children, abandoned, .. } = checkpoint;
         let Checkpoint { merged, edits, skips, memories, unknown_fields, .. } = checkpoint;
-        Ok(ThreadState {
+        ThreadState {
             id,
             parent,
             run,
@@ -85,9 +95,9 @@ impl ThreadState {
             skips,
             memories,
             unknown_fields,
-            values: ValuesByName::of::<S>(schema, &values)?,
+            values,
             merged,
-        })
+        }
     }
 
     /// As [`Checkpoint::failures`].
@@ -100,7 +110,7 @@ impl ThreadState {
     /// # Errors
     /// If the values do not fit `S`.
     pub fn values<S: StoredState>(&self, schema: &S::Schema) -> Result<S, Error> {
-        self.values.clone().into_state(schema)
+        StateForm::of::<S>(schema).state(self.values.clone())
     }
 
     /// The checkpoint, as the graph itself shows it.
@@ -115,7 +125,7 @@ impl ThreadState {
             run: self.run,
             source: self.source,
             created: self.created,
-            values: self.values.into_state(schema)?,
+            values: StateForm::of::<S>(schema).state(self.values)?,
             merged: self.merged,
             next: self.next,
             finished: self.finished,

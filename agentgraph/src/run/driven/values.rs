@@ -6,27 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error};
 use crate::record::blob::Blob;
+use crate::record::codec::Codec;
 use crate::state::StoredState;
-use agentgraph_checkpoint::CheckpointId;
-use agentgraph_checkpoint::delta::DeltaWriter;
+use crate::typed::{AnySchema, Seen};
 use agentgraph_checkpoint::fold::{Folded, Value};
 
 /// The stored channels of a state, by name. A reader with other channels takes those that it knows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ValuesByName(BTreeMap<String, Blob>);
 
-impl ValuesByName {
-    pub(super) fn of<S: StoredState>(schema: &S::Schema, state: &S) -> Result<Self, Error> {
-        let channels = S::channels(schema);
-        let mut delta = DeltaWriter::new(channels.len());
-        delta.begin(CheckpointId::default());
-        for (at, _) in channels.iter().enumerate().filter(|(_, channel)| channel.is_stored()) {
-            state.record_channel(schema, at, &mut delta)?;
-        }
+/// What writes and reads states of one type, channel by channel.
+pub(super) struct StateForm {
+    codec: Codec,
+    schema: AnySchema,
+}
+
+impl StateForm {
+    pub(super) fn new(codec: Codec, schema: AnySchema) -> Self {
+        StateForm { codec, schema }
+    }
+
+    pub(super) fn of<S: StoredState>(schema: &S::Schema) -> Self {
+        Self::new(Codec::of::<S>(0), AnySchema::new::<S>(schema.clone()))
+    }
+
+    pub(super) fn values(&self, state: Seen<'_>) -> Result<ValuesByName, Error> {
+        let whole = self.codec.whole(&self.schema, state)?;
         let mut folded = Folded::default();
-        folded.apply(delta.bytes(), None).map_err(|error| unreadable(&error))?;
+        folded.apply(whole.bytes(), None).map_err(|error| unreadable(&error))?;
         let mut values = BTreeMap::new();
-        for (at, channel) in channels.iter().enumerate() {
+        for (at, channel) in self.schema.channels().iter().enumerate() {
             if let Value::Bytes(value) = folded.value(at).map_err(|error| unreadable(&error))? {
                 values.insert(channel.name.to_string(), Blob::from(value.into_owned()));
             }
@@ -34,16 +43,21 @@ impl ValuesByName {
         Ok(ValuesByName(values))
     }
 
-    pub(super) fn into_state<S: StoredState>(mut self, schema: &S::Schema) -> Result<S, Error> {
-        let mut state = S::initial(schema);
-        for (at, channel) in S::channels(schema).iter().enumerate().filter(|(_, channel)| channel.is_stored())
-        {
+    /// The last state of a failed run. One that cannot be sent is left out: the error is what counts.
+    pub(super) fn values_of_failed(&self, error: &Error) -> Option<ValuesByName> {
+        let state = error.any_state().filter(|state| (**state).type_id() == self.schema.state_type().0)?;
+        self.values(Seen::of_any(state)).ok()
+    }
+
+    pub(super) fn state<S: StoredState>(&self, ValuesByName(mut values): ValuesByName) -> Result<S, Error> {
+        let mut state = self.schema.initial();
+        for (at, channel) in self.schema.channels().iter().enumerate().filter(|(_, one)| one.is_stored()) {
             let mut names = std::iter::once(&*channel.name).chain(channel.aliases.iter().copied());
-            if let Some(Blob(value)) = names.find_map(|name| self.0.remove(name)) {
-                state.restore_channel(schema, at, &value)?;
+            if let Some(Blob(value)) = names.find_map(|name| values.remove(name)) {
+                (self.codec.restore_channel)(&mut state, &self.schema, at, &value)?;
             }
         }
-        Ok(state)
+        Ok(state.into_state::<S>())
     }
 }
 
