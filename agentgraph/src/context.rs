@@ -47,7 +47,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use self::host::Host;
 use crate::context::edits::{Desk, Edits, NodeValue};
 use crate::error::{BoxError, caused_by};
 use crate::graph::overlay::Overlay;
@@ -117,10 +116,6 @@ pub(crate) struct RunShared {
     /// The part of the run that runs inside its tasks need.
     pub(crate) nest: Option<Box<Nest>>,
     pub(crate) editing: Editing,
-    /// The host of the run's tasks, which runs inside these tasks inherit.
-    pub(crate) host: Option<Arc<dyn Host>>,
-    /// The id of the only task, in a process that runs single tasks for a host.
-    pub(crate) only_task: Option<TaskId>,
 }
 
 /// What may end a run, or an attempt of a task, early.

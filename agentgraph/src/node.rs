@@ -364,7 +364,7 @@ pub trait IntoNode<S: State, M>: Sized {
     /// Declares the targets of this node's commands, for `compile()` and the drawing. A command to another
     /// target is then an error of the node.
     fn targets<T: AsRef<str>>(self, targets: impl IntoIterator<Item = T>) -> Node<S> {
-        self.into_node().with(|settings| settings.targets = Some(owned_names(targets)))
+        self.into_node().with(|settings| settings.commands.targets = Some(owned_names(targets)))
     }
 }
 
@@ -378,9 +378,8 @@ pub struct Node<S: State> {
 #[derive(Clone, Default)]
 pub(crate) struct NodeSettings {
     pub(crate) policies: Policies,
-    pub(crate) targets: Option<Vec<String>>,
     pub(crate) requirements: Vec<Requirement>,
-    pub(crate) commands: bool,
+    pub(crate) commands: Commands,
     pub(crate) deferred: bool,
     pub(crate) detached: bool,
     pub(crate) on_end: OnEnd,
@@ -397,11 +396,19 @@ pub(crate) struct NodeSettings {
     pub(crate) graph: Option<Arc<dyn AnyGraph>>,
 }
 
+/// The commands that a node returns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Commands {
+    pub(crate) may_be_returned: bool,
+    /// Their targets, if they are declared.
+    pub(crate) targets: Option<Vec<String>>,
+}
+
 impl NodeSettings {
     /// A setting that the node cannot have, and the reason. `channels` are those of its graph.
     pub(crate) fn misfit(&self, channels: &[Channel]) -> Option<(&'static str, &'static str)> {
         let Policies { cache, limit, elsewhere, .. } = &self.policies;
-        if cache.is_some() && self.commands {
+        if cache.is_some() && self.commands.may_be_returned {
             return Some((
                 "cache",
                 "it returns commands, which are not kept: return an update, and route by edges",
@@ -509,7 +516,7 @@ macro_rules! function_nodes {
                     $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
                     Ok(FnCall::boxed(self($($argument,)*)))
                 });
-                node.with(|settings| settings.commands = Out::MAY_COMMAND)
+                node.with(|settings| settings.commands.may_be_returned = Out::MAY_COMMAND)
             }
         }
     };

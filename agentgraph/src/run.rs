@@ -25,6 +25,7 @@ pub(crate) mod nested;
 pub(crate) mod observed;
 pub(crate) mod open;
 mod outcome;
+mod parts;
 mod passes;
 mod problem;
 mod ready;

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A mutex without poisoning. No holder leaves its content half changed, so a panic while it was held, such as
-/// that of a user's `Drop`, must not make every later call fail as well.
+/// A mutex without poisoning. No holder leaves its content half changed, so a panic while it was held, such
+/// as that of a user's `Drop`, must not make every later call fail as well.
 #[derive(Debug, Default)]
 pub struct Lock<T: ?Sized>(Mutex<T>);
 

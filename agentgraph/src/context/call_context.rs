@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{Ctx, ValuesByType};
+use agentgraph_checkpoint::TaskId;
 
 /// The value of type `T` that the caller passed with [`context`](crate::RunBuilder::context): a user, a
 /// tenant, an access token. Dereferences to the value, which is shared and not copied.
@@ -117,7 +118,8 @@ pub(crate) enum CallMethod {
     Resume,
     Proceed,
     UpdateState,
-    RunTask,
+    /// A process runs this task for a host.
+    RunTask(TaskId),
 }
 
 impl fmt::Display for CallMethod {
@@ -127,7 +129,7 @@ impl fmt::Display for CallMethod {
             CallMethod::Resume => "resume",
             CallMethod::Proceed => "proceed",
             CallMethod::UpdateState => "update_state",
-            CallMethod::RunTask => "run_task",
+            CallMethod::RunTask(_) => "run_task",
         })
     }
 }
@@ -135,7 +137,7 @@ impl fmt::Display for CallMethod {
 /// A call: how it was made, and the values that it was passed.
 #[derive(Clone)]
 pub(crate) struct Call {
-    method: CallMethod,
+    pub(super) method: CallMethod,
     /// `None` if it was passed none, as most calls.
     values: Option<Arc<ValuesByType>>,
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
+use super::host::Host;
 use super::{Memories, RunShared, TaskRequest};
 use crate::policy::Places;
 use crate::record::header::StoredStuck;
@@ -36,6 +37,8 @@ pub(crate) struct Nest {
     /// The checkpointer of the run itself.
     pub(crate) saver: Option<Arc<dyn Checkpointer>>,
     pub(crate) durability: Durability,
+    /// The host of the run's tasks, which runs inside these tasks inherit.
+    pub(crate) host: Option<Arc<dyn Host>>,
     /// The concurrency limit of the whole call.
     pub(crate) places: Places,
     /// The queue for the events of subgraphs, if they are streamed. The room of events knows its type.
@@ -88,6 +91,7 @@ impl Nest {
         Nest {
             saver,
             durability,
+            host: None,
             places,
             hears: None,
             drain,

@@ -1,6 +1,6 @@
 //! [`TaskOrigin`]: what led to a task, from which its id is derived.
 
-use super::{RunShared, TaskRequest};
+use super::{CallMethod, RunShared, TaskRequest};
 use crate::graph::topology::END_ID;
 use crate::words::{END, START};
 use agentgraph_checkpoint::TaskId;
@@ -52,8 +52,8 @@ impl TaskOrigin {
 impl RunShared {
     /// The id of a task of this run.
     #[cold]
-    pub(super) fn task_id(&self, task: TaskRequest) -> TaskId {
-        if let Some(only) = self.only_task {
+    pub(crate) fn task_id(&self, task: TaskRequest) -> TaskId {
+        if let CallMethod::RunTask(only) = self.call.method {
             return only;
         }
         let TaskOrigin { parent, branch, from, nth, stored } = task.origin;

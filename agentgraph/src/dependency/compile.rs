@@ -17,7 +17,7 @@ use crate::extract::RequirementKind;
 use crate::graph::compile::{Compiled, Problems};
 use crate::graph::core::{About, DetachedNodes, Discipline, Rules, StoredForm, TemporaryNodes, Uses};
 use crate::graph::topology::{Rows, Topology};
-use crate::graph::{CompileError, GraphCore, Problem, ProblemKind};
+use crate::graph::{CompileError, GraphCore, ProblemKind};
 use crate::typed::AnySchema;
 
 /// The id of a name without a declared node.
@@ -45,7 +45,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     let made = check.templates(templates);
     let base = check.base(&nodes, Edges { all: &pairs, prepended: &prepended, orders: &orders });
     let base = match base {
-        Ok(base) if check.problems.list.is_empty() => base,
+        Ok(base) if check.problems.is_empty() => base,
         Ok(_) => return Err(check.problems.into_error()),
         Err(cycle) => {
             check.cycle(&names, &cycle, &pairs, &places);
@@ -160,7 +160,7 @@ impl Check {
 
     /// The graph as built, or a cycle in it.
     fn base<O, S>(&self, nodes: &[DeclaredNode<O, S>], edges: Edges<'_>) -> Result<Base, Vec<u32>> {
-        if self.problems.list.is_empty() {
+        if self.problems.is_empty() {
             let joins = nodes.iter().map(|node| node.node.settings.join).collect();
             return Base::of(nodes.len() as u32, edges, joins);
         }
@@ -278,7 +278,7 @@ impl Check {
         let last = edges.iter().rposition(|edge| round.contains(edge));
         let place = last.map(|at| places[at]);
         let nodes = cycle.iter().map(|node| names.list[self.declared[*node as usize] as usize].to_string());
-        self.problems.list.push(Problem { kind: ProblemKind::Cycle { nodes: nodes.collect() }, place });
+        self.problems.add_at(ProblemKind::Cycle { nodes: nodes.collect() }, place);
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Activations {
 
 impl Activations {
     /// Begins a branch at a checkpoint, in the given order if one is known.
-    pub(crate) fn fork(&mut self, order: Option<Order>) {
+    pub(super) fn fork(&mut self, order: Option<Order>) {
         self.flow.forget_left();
         self.order = order;
     }

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::attempt::make_edits;
 use crate::attempt::{CatchPanic, guarded};
-use crate::context::{ChildPause, NewQuestions, Refusal, TaskRequest, TaskVerdict};
+use crate::context::{ChildPause, NewQuestions, Refusal, RunShared, TaskRequest, TaskVerdict};
 use crate::engine::halt::{Cutoff, Halt};
 use crate::engine::listeners::Listeners;
 use crate::engine::position::Position;
@@ -147,6 +147,21 @@ pub(super) struct HandlerCall {
     pub(super) failure: Arc<Failure>,
 }
 
+/// The call of a node, with its polls timed.
+#[cold]
+pub(super) fn timed(
+    shared: &Arc<RunShared>,
+    node: u32,
+    mut call: NodeFuture<AnyState>,
+) -> NodeFuture<AnyState> {
+    let shared = Arc::clone(shared);
+    Box::pin(poll_fn(move |cx| {
+        let name = || shared.name_of(node).to_string();
+        let poll = || call.as_mut().poll(cx);
+        shared.root().graph.slow_polls.watch_node(&*shared.services, name, poll)
+    }))
+}
+
 impl Executor<'_> {
     /// Calls a task and polls it once.
     #[inline]
@@ -172,7 +187,8 @@ impl Executor<'_> {
             None => self.runtime.runner.call(self.core, task, false),
             Some(spans) => spans.call(&self.runtime.runner, self.core, task),
         };
-        let call = if self.times_nodes() && !is_graph { self.timed(task, call) } else { call };
+        let call =
+            if self.times_nodes() && !is_graph { timed(task.shared, task.request.node, call) } else { call };
         match places {
             None => call,
             Some(places) => self.in_place(task, Arc::clone(places), call),
@@ -189,17 +205,6 @@ impl Executor<'_> {
     #[inline]
     fn times_nodes(&self) -> bool {
         self.runtime.shared.root().graph.slow_polls.times_nodes()
-    }
-
-    #[cold]
-    fn timed(&self, task: &Task<'_, AnyState>, mut call: NodeFuture<AnyState>) -> NodeFuture<AnyState> {
-        let shared = Arc::clone(task.shared);
-        let node = task.request.node;
-        Box::pin(poll_fn(move |cx| {
-            let name = || shared.name_of(node).to_string();
-            let poll = || call.as_mut().poll(cx);
-            shared.root().graph.slow_polls.watch_node(&*shared.services, name, poll)
-        }))
     }
 
     /// Delays the call of a task until it has one of the places of the whole call.

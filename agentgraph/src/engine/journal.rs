@@ -73,10 +73,6 @@ pub(crate) struct Journal {
     size: ReplaySize,
     unknown: UnknownData,
     next: NextRecord,
-    /// Whether the head has pending writes.
-    has_writes: bool,
-    /// The call of the task that this run is inside, if another run contains it.
-    call: Option<StoredCall>,
     /// The memories that the run names; `None` if its graph has no subgraphs and its thread no memories.
     memories: Option<Arc<Memories>>,
     /// The commits and writes deferred to the end of the call.
@@ -96,6 +92,10 @@ struct Head {
     step: Option<u64>,
     /// Offset between the step used in task ids and the step of the head.
     ahead: u64,
+    /// Whether the newest checkpoint has pending writes.
+    has_writes: bool,
+    /// The call of the task that this run is inside, if another run contains it.
+    call: Option<StoredCall>,
 }
 
 /// The start of the branch.
@@ -206,6 +206,8 @@ impl Journal {
                 branch: 0,
                 step: None,
                 ahead: 0,
+                has_writes: false,
+                call: None,
             },
             notes: HeadNotes::default(),
             origin: Origin::default(),
@@ -218,8 +220,6 @@ impl Journal {
                 updates: None,
                 buffer: Vec::new(),
             },
-            has_writes: false,
-            call: None,
             memories: None,
             waiting: None,
             pruning: None,
@@ -240,10 +240,10 @@ impl Journal {
         self.head.run = header.run;
         self.size = ReplaySize::of(replayed);
         self.next.must_be_full = !restored.same_fields || header.fingerprint != core.stored.fingerprint;
-        self.has_writes = has_writes;
+        self.head.has_writes = has_writes;
         self.notes = HeadNotes::of(header);
         self.head.ahead = header.ahead;
-        self.call = header.call;
+        self.head.call = header.call;
         let named = Some(&header.memories).filter(|named| !named.is_empty());
         self.memories = named.map(|named| Arc::new(Memories::of(named.clone())));
         self.origin.parent = header.parent.map(|(branch, step)| CheckpointId::new(branch, step));
@@ -290,7 +290,7 @@ impl Journal {
         self.origin.forks = true;
         self.head.branch = branch;
         self.next.must_be_full = true;
-        self.has_writes = false;
+        self.head.has_writes = false;
     }
 
     /// The place of the tasks of the next checkpoint.
@@ -322,7 +322,7 @@ impl Journal {
 
     /// Notes that pending writes were added to the head elsewhere.
     pub(super) fn note_writes(&mut self) {
-        self.has_writes = true;
+        self.head.has_writes = true;
     }
 
     /// Uses this fence for everything stored from now on.
@@ -337,7 +337,7 @@ impl Journal {
 
     /// Marks the records as belonging to a call of a task.
     pub(crate) fn set_call(&mut self, call: StoredCall) {
-        self.call = Some(call);
+        self.head.call = Some(call);
     }
 
     /// Sets the run of the following records, whatever the run of earlier ones.
@@ -368,7 +368,7 @@ impl Journal {
 
     /// The call that this run is inside, if another run contains it.
     pub(crate) fn call(&self) -> Option<StoredCall> {
-        self.call
+        self.head.call
     }
 
     pub(crate) fn memories(&self) -> Option<&Arc<Memories>> {
@@ -524,7 +524,7 @@ impl Journal {
             kind: if prepared.full { RowKind::Full } else { RowKind::Delta },
             record: &self.next.buffer,
             segment,
-            clears_writes: self.has_writes,
+            clears_writes: self.head.has_writes,
             parent: if self.origin.forks { self.origin.parent } else { self.checkpoint() },
             writes: &self.next.writes,
         }
@@ -538,7 +538,7 @@ impl Journal {
         self.head.step = Some(prepared.id.step);
         self.next.must_be_full = false;
         (self.origin.begins, self.origin.forks) = (false, false);
-        self.has_writes = !self.next.writes.is_empty();
+        self.head.has_writes = !self.next.writes.is_empty();
         self.next.writes.clear();
         self.next.updates = None;
         if let Some(memories) = &self.memories {
@@ -616,7 +616,7 @@ impl Journal {
         match self.checkpoint() {
             Some(at) if !writes.is_empty() => {
                 self.saver.put_writes(PutWrites::new(self.place(), at, writes)).await?;
-                self.has_writes = true;
+                self.head.has_writes = true;
                 Ok(())
             }
             _ => Ok(()),
@@ -627,7 +627,7 @@ impl Journal {
     pub(super) async fn put_write_now(&mut self, write: PendingWrite) -> Result<(), Error> {
         let Some(at) = self.checkpoint() else { return Ok(()) };
         self.saver.put_writes(PutWrites::new(self.place(), at, &[write])).await?;
-        self.has_writes = true;
+        self.head.has_writes = true;
         Ok(())
     }
 

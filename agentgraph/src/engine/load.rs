@@ -76,15 +76,6 @@ impl RestoredState {
 
 /// Reads the checkpoint at the end of a tail.
 pub(crate) async fn replay(
-    persistence: &Persistence,
-    place: Place<'_>,
-    tail: &mut Tail,
-) -> Result<Box<Replay>, Error> {
-    replay_from(&*persistence.saver, place, tail).await
-}
-
-/// [`replay`] from a store, independent of the state type.
-pub(crate) async fn replay_from(
     saver: &dyn Checkpointer,
     place: Place<'_>,
     tail: &mut Tail,
@@ -98,7 +89,7 @@ pub(crate) async fn replay_from(
         replayed.since_full += if row.kind == RowKind::Full { 0 } else { row.record.len() as u64 };
     }
     replayed.read_header(place)?;
-    fill_from(saver, place, &mut replayed).await?;
+    fill_references(saver, place, &mut replayed).await?;
     Ok(replayed)
 }
 
@@ -146,14 +137,10 @@ pub(crate) fn apply_row(
 
 /// Fetches the values that a full refers to.
 pub(crate) async fn fill_references(
-    persistence: &Persistence,
+    saver: &dyn Checkpointer,
     place: Place<'_>,
     replayed: &mut Replay,
 ) -> Result<(), Error> {
-    fill_from(&*persistence.saver, place, replayed).await
-}
-
-async fn fill_from(saver: &dyn Checkpointer, place: Place<'_>, replayed: &mut Replay) -> Result<(), Error> {
     for (field, id) in replayed.folded.elsewhere() {
         let row = saver.row(place, id).await?;
         let row = row.ok_or_else(|| {

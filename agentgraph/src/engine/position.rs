@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::activations::Activations;
+use crate::engine::flow::order::Order;
 use crate::engine::frontier::Frontier;
 use crate::graph::joins::Joins;
 use crate::graph::run_graph::RunGraph;
@@ -37,6 +38,13 @@ impl Position {
     /// The same position with another state.
     pub(crate) fn with_state(self, state: Arc<AnyState>) -> Self {
         Position { state, ..self }
+    }
+
+    /// Begins a branch here, in the given order of merges if one is known.
+    pub(crate) fn fork(&mut self, order: Option<Order>) {
+        if let Some(eager) = &mut self.eager {
+            eager.fork(order);
+        }
     }
 
     /// The position of a call that has not started.

@@ -24,7 +24,7 @@ use shape::{Shape, check_detached};
 use super::core::{
     About, DetachedNodes, Discipline, GraphCore, NodeEntry, Router, Rules, StoredForm, TemporaryNodes, Uses,
 };
-use super::problem::{CompileError, Problem, ProblemKind};
+use super::problem::{CompileError, ProblemKind};
 use super::template::{Defaults, Template, Templates};
 use super::{CodePlace, Declared, DeclaredNode, Name};
 use crate::context::{GraphShared, RequiredContext, ValuesByType};
@@ -69,7 +69,7 @@ pub(super) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
     let detached = shape.detached(&graph.nodes);
     check_detached(&shape, &graph.nodes, &detached, &graph.breaks, &mut problems);
     if !shape.has_entry() {
-        problems.list.push(Problem { kind: ProblemKind::NoEntry, place: None });
+        problems.add_at(ProblemKind::NoEntry, None);
     }
     let stored = StoredForm {
         migrations: check_migrations(graph.stored.version, take(&mut graph.stored.migrations), &mut problems),
@@ -80,7 +80,7 @@ pub(super) fn compile(mut graph: Declared) -> Result<Compiled, CompileError> {
         ..StoredForm::default()
     };
     let templates = check_templates(take(&mut graph.templates), &mut problems);
-    if problems.list.is_empty() {
+    if problems.is_empty() {
         Ok(lay_out(graph, shape, detached, stored, templates))
     } else {
         Err(problems.into_error())

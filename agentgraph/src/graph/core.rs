@@ -154,7 +154,7 @@ impl NodeEntry {
             on_error: None,
             keeps: settings.keeps.clone(),
             targets: None,
-            anywhere: settings.commands,
+            anywhere: settings.commands.may_be_returned,
             graph: settings.graph.clone(),
             on_end: settings.on_end,
             keeps_output: false,

@@ -74,11 +74,21 @@ impl InnerCall {
         InnerCall { graph, namespace, node: node.to_owned(), call }
     }
 
-    /// All its open items. The calls inside it are looked into one after the other, so that their depth costs
-    /// no stack.
+    /// All its open items.
     pub(crate) async fn open(self, saver: &dyn Checkpointer, thread: &str) -> Result<Open, Error> {
+        OpenPart::gather(vec![OpenPart::Inside(self)], saver, thread).await
+    }
+}
+
+impl OpenPart {
+    /// All open items. The calls are looked into one after the other, so that their depth costs no stack.
+    pub(crate) async fn gather(
+        mut parts: Vec<OpenPart>,
+        saver: &dyn Checkpointer,
+        thread: &str,
+    ) -> Result<Open, Error> {
         let mut open = Open::default();
-        let mut parts = vec![OpenPart::Inside(self)];
+        parts.reverse();
         while let Some(part) = parts.pop() {
             match part {
                 OpenPart::Found(found) => open.add(found),

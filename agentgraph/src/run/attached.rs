@@ -7,6 +7,7 @@ use crate::context::GraphShared;
 use crate::engine::driver::Driver;
 use crate::engine::express::Express;
 use crate::engine::host::HostRunner;
+use crate::error::{Code, Error};
 use crate::graph::GraphCore;
 use crate::graph::compile::Compiled;
 use crate::persistence::Persistence;
@@ -57,6 +58,11 @@ impl Attached {
         self.shared.agent.as_deref()
     }
 
+    /// The store of its runs.
+    pub(in crate::run) fn kept(&self) -> Result<&Persistence, Error> {
+        self.persistence.as_ref().ok_or_else(no_checkpointer)
+    }
+
     pub(in crate::run) fn kept_by(&mut self, saver: Arc<dyn Checkpointer>, codec: Codec) {
         self.persistence = Some(Persistence::new(saver, codec, Arc::from("")));
     }
@@ -70,4 +76,11 @@ impl fmt::Debug for Attached {
             .field("checkpointer", &self.persistence.is_some())
             .finish_non_exhaustive()
     }
+}
+
+pub(super) fn no_checkpointer() -> Error {
+    Error::new(
+        Code::NoCheckpointer,
+        "the graph keeps no threads: add `.checkpointer(..)` to the compiled graph",
+    )
 }

@@ -1,26 +1,24 @@
 //! The start of a call: the checkpoint that it finds on its thread, and the action that it takes there.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::context::CallMethod;
 use crate::engine::call::answers::Answers;
 use crate::engine::call::edit::Edit;
 use crate::engine::flow::order::Order;
-use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::left_over::Leftovers;
-use crate::engine::load::{Lookup, Remains, Replay, RestoredState, look_up, read_remains, replay, restore};
-use crate::engine::position::Position;
+use crate::engine::load::{Remains, Replay, RestoredState, read_remains, replay, restore};
 use crate::engine::unknown_fields::{check_kept_states, check_results};
 use crate::error::{Code, Error};
 use crate::graph::run_graph::RunGraph;
 use crate::graph::{Discipline, GraphCore};
 use crate::persistence::Persistence;
-use crate::record::bytes::Bytes;
 use crate::run::attached::Attached;
 use crate::run::busy::{UndoneRun, newest_run};
-use crate::run::open::{open_work_inside, replay_pass, tasks};
+use crate::run::open::{StoredTasks, open_work_inside, replay_pass};
+use crate::run::parts::RunParts;
 use crate::session::StoredSessions;
 use crate::typed::{AnyState, AnyUpdate};
 use crate::words::{OpenId, OpenRequest, Spent, until_text};
@@ -80,7 +78,7 @@ impl FoundCheckpoint {
         mut tail: Tail,
         forks: Option<u32>,
     ) -> Result<Box<Self>, Error> {
-        let replayed = replay(persistence, place, &mut tail).await?;
+        let replayed = replay(&*persistence.saver, place, &mut tail).await?;
         let left = read_remains(core, place, (replayed.id, &replayed.header), &tail.writes)?;
         let number = replayed.id.step.saturating_add(replayed.header.ahead);
         let order = match forks {
@@ -198,7 +196,8 @@ impl<'a> FoundThread<'a> {
         };
         let place = self.persistence.place(&self.name);
         let core = &RunGraph::restore(core, &replayed.header, &mut Vec::new());
-        for task in tasks(core, place, &replayed.header, replayed.id, &left.tasks) {
+        let (header, id) = (&replayed.header, replayed.id);
+        for task in (StoredTasks { core, place, header, id, left: &left.tasks }).open() {
             let inside = open_work_inside(core, &*self.persistence.saver, place, &task).await?;
             match inside.refused {
                 Some(refused) if goes_on => return Err(refused),
@@ -230,14 +229,7 @@ pub(super) fn unknown_checkpoint(place: Place<'_>, id: CheckpointId) -> Error {
 /// The start of a call.
 pub(super) struct Opening {
     pub(super) run: RunId,
-    pub(super) position: Position,
-    pub(super) inheritance: Inheritance,
-    /// The last outputs of nodes.
-    pub(super) outputs: BTreeMap<String, Bytes>,
-    pub(super) journal: Option<Box<Journal>>,
-    pub(super) sessions: StoredSessions,
-    /// Whether the sessions are newer than the checkpoint.
-    pub(super) sessions_changed: bool,
+    pub(super) parts: RunParts,
     /// The amounts that earlier calls of the run used up.
     pub(super) spent: Spent,
     pub(super) next: FirstAction,
@@ -281,7 +273,7 @@ impl Opening {
         let Some(mut thread) = thread else {
             let CallRequest::Invoke(input) = start else { return Err(no_checkpointer()) };
             let next = FirstAction::Input { input, abandoned: None };
-            return Ok(Opening { next, ..fresh_parts(graph, None, run) });
+            return Ok(Opening::fresh(graph, None, run, next));
         };
         let channels = graph.core.schema.channels().len();
         let mut journal = Box::new(Journal::new(thread.persistence, Arc::clone(&thread.name), run, channels));
@@ -295,12 +287,11 @@ impl Opening {
         if let Some(branch) = found.forks {
             journal.fork(branch);
         }
-        let state = Arc::new(restored.state);
         match start {
             CallRequest::Invoke(input) => {
-                Self::new_run(graph, input, &thread, found, (run, journal, state), &inside)
+                Self::new_run(graph, input, &thread, found, (run, journal, restored.state), &inside)
             }
-            start => Self::continued(graph, start, thread, found, (run, journal, state), inside),
+            start => Self::continued(graph, start, thread, found, (run, journal, restored.state), inside),
         }
     }
 
@@ -322,7 +313,7 @@ impl Opening {
             }
             CallRequest::Edit(edit) => FirstAction::Edit(edit, None),
         };
-        Ok(Opening { next, ..fresh_parts(graph, journal, run) })
+        Ok(Opening::fresh(graph, Some(journal), run, next))
     }
 
     /// The start of a run on a thread that has a checkpoint.
@@ -331,7 +322,7 @@ impl Opening {
         input: AnyUpdate,
         thread: &FoundThread<'_>,
         found: Box<FoundCheckpoint>,
-        (run, mut journal, state): (RunId, Box<Journal>, Arc<AnyState>),
+        (run, mut journal, state): (RunId, Box<Journal>, AnyState),
         inside: &[OpenRequest],
     ) -> Result<Self, Error> {
         let FoundCheckpoint { replayed, left, forks, .. } = *found;
@@ -344,12 +335,10 @@ impl Opening {
         let undone = thread.rolled_back.as_ref().map(|gone| gone.run);
         let abandoned = undone.or(unfinished.then_some(replayed.header.run));
         journal.begin_run(run);
-        Ok(Opening {
-            position: Position::first(&graph.core, state),
-            outputs: replayed.header.outputs,
-            next: FirstAction::Input { input, abandoned },
-            ..fresh_parts(graph, journal, run)
-        })
+        let parts = RunParts::fresh(&graph.core, Arc::new(state), Some(journal));
+        let parts = RunParts { outputs: replayed.header.outputs, ..parts };
+        let next = FirstAction::Input { input, abandoned };
+        Ok(Opening { run, parts, spent: Spent::default(), next })
     }
 
     /// The start of a call that continues, answers, replays or edits a checkpoint.
@@ -358,20 +347,17 @@ impl Opening {
         start: CallRequest,
         thread: FoundThread<'_>,
         found: Box<FoundCheckpoint>,
-        (run, mut journal, state): (RunId, Box<Journal>, Arc<AnyState>),
+        (run, mut journal, state): (RunId, Box<Journal>, AnyState),
         inside: Vec<OpenRequest>,
     ) -> Result<Self, Error> {
         let FoundCheckpoint { replayed, left, writes, forks, order } = *found;
-        let Replay { header, id, .. } = *replayed;
+        let Replay { mut header, id, .. } = *replayed;
         let place = thread.persistence.place(&thread.name);
         let edits = matches!(start, CallRequest::Edit(_));
         if header.next.is_empty() && !edits {
             return Err(nothing_to_resume("its last run has finished"));
         }
-        let Lookup { graph: run_graph, frontier, joins, mut eager } = look_up(&graph.core, place, &header)?;
-        if let Some(eager) = eager.as_mut().filter(|_| forks.is_some()) {
-            eager.fork(order.filter(|_| matches!(start, CallRequest::Proceed)));
-        }
+        let replays = matches!(start, CallRequest::Proceed);
         let run = if edits || forks.is_some() { run } else { header.run };
         journal.set_run(run);
         let edited =
@@ -384,40 +370,24 @@ impl Opening {
         };
         let begins = matches!(&next, FirstAction::Edit(Edit::AsStart(_), _));
         // Answers and the results of siblings belong to the checkpoint, so a new branch starts without them.
-        let left = if forks.is_some() { Remains::default() } else { left };
-        // A new run inherits neither the sessions nor the spent amounts of the run before.
-        let sessions_changed = begins || left.sessions.is_some();
-        let (sessions, spent) = if begins {
-            Default::default()
-        } else {
-            (left.sessions.unwrap_or(header.session), left.spent.unwrap_or(header.spent))
-        };
-        Ok(Opening {
-            run,
-            position: Position::new(run_graph, state, frontier, joins, eager),
-            inheritance: Inheritance::of(left.tasks, left.told, header.halt, header.source),
-            outputs: header.outputs,
-            journal: Some(journal),
-            sessions,
-            sessions_changed,
-            spent,
-            next,
-        })
+        let mut left = if forks.is_some() { Remains::default() } else { left };
+        let mut spent = left.spent.take().unwrap_or(std::mem::take(&mut header.spent));
+        let mut parts = RunParts::continued(&graph.core, place, header, state, left, Some(journal))?;
+        if forks.is_some() {
+            parts.position.fork(order.filter(|_| replays));
+        }
+        if begins {
+            // A new run inherits neither the sessions nor the spent amounts of the run before.
+            (parts.sessions, parts.sessions_changed, spent) = (StoredSessions::new(), true, Spent::default());
+        }
+        Ok(Opening { run, parts, spent, next })
     }
-}
 
-/// The parts of a new run.
-fn fresh_parts(graph: &Attached, journal: impl Into<Option<Box<Journal>>>, run: RunId) -> Opening {
-    Opening {
-        run,
-        position: Position::first(&graph.core, Arc::new(graph.core.schema.initial())),
-        inheritance: Inheritance::default(),
-        outputs: BTreeMap::new(),
-        journal: journal.into(),
-        sessions: StoredSessions::new(),
-        sessions_changed: false,
-        spent: Spent::default(),
-        next: FirstAction::GoOn(Vec::new()),
+    /// The start of a new run on the initial state.
+    fn fresh(graph: &Attached, journal: Option<Box<Journal>>, run: RunId, next: FirstAction) -> Self {
+        let state = Arc::new(graph.core.schema.initial());
+        let parts = RunParts::fresh(&graph.core, state, journal);
+        Opening { run, parts, spent: Spent::default(), next }
     }
 }
 
@@ -455,16 +425,14 @@ fn still_to_run(
     place: Place<'_>,
     replayed: &Replay,
     left: &Leftovers,
-    mut state: Arc<AnyState>,
+    mut state: AnyState,
 ) -> Vec<String> {
     let Replay { header, id, .. } = replayed;
     let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
-    let of_tasks = || tasks(core, place, header, *id, left).map(|task| task.node).collect();
+    let tasks = StoredTasks { core, place, header, id: *id, left };
+    let of_tasks = || tasks.open().map(|task| task.node).collect();
     let codec = &persistence.codec;
-    let of_pass = |driver| {
-        let state = Arc::make_mut(&mut state);
-        replay_pass(driver, core, codec, place.thread, left, state).ok()
-    };
+    let of_pass = |driver| replay_pass(driver, core, codec, place.thread, left, &mut state).ok();
     // A pass that this graph cannot continue is described by the names that are stored.
     let next: Vec<String> = graph.driver.as_ref().and_then(of_pass).unwrap_or_else(of_tasks);
     let mut seen = HashSet::new();

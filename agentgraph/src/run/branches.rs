@@ -4,7 +4,6 @@ use crate::error::Error;
 use crate::record::header::Header;
 use crate::run::CompiledGraph;
 use crate::run::attached::Attached;
-use crate::run::view::no_checkpointer;
 use crate::state::State;
 use agentgraph_checkpoint::catalog;
 use agentgraph_checkpoint::engine::page;
@@ -68,7 +67,7 @@ impl<S: State> CompiledGraph<S> {
 
 impl Attached {
     async fn branches(&self, thread: &str) -> Result<Vec<Branch>, Error> {
-        let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.kept()?;
         persistence.settle(thread).await;
         let place = persistence.place(thread);
         let saver = &*persistence.saver;

@@ -12,12 +12,12 @@ use crate::event::EventQueue;
 use crate::persistence::Persistence;
 use crate::persistence::lease::{LeaseSource, RunLease, TakenThread, busy, unless_cancelled};
 use crate::policy::Siblings;
-use crate::run::attached::Attached;
+use crate::run::attached::{Attached, no_checkpointer};
 use crate::run::begin::{CallRequest, FoundThread};
 use crate::run::future::AnyRun;
 use crate::run::ready::{OpenedThread, PreparedCall};
 use crate::run::span::{record_outcome, record_run, run_span};
-use crate::run::{begin, upkeep, view};
+use crate::run::{begin, upkeep};
 use crate::spans::may_be_heard;
 use crate::step::MakeEdits;
 use crate::typed::AnyState;
@@ -173,7 +173,7 @@ impl CallPlan {
         let start = self.take_start()?;
         self.check_context(&start)?;
         match (self.from, &self.thread) {
-            (Some(_), _) => Err(view::no_checkpointer()),
+            (Some(_), _) => Err(no_checkpointer()),
             // `make_ready` has a better error for a call that continues a run.
             (None, Some(thread)) if matches!(start, CallRequest::Invoke(_)) => Err(begin::no_threads(thread)),
             (None, _) => self.make_ready(start, None, events),

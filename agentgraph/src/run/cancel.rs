@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures_util::future::select;
 
-use super::view::no_checkpointer;
 use crate::error::Error;
 use crate::run::CompiledGraph;
 use crate::run::attached::Attached;
@@ -92,7 +91,7 @@ impl CancelThread {
     }
 
     async fn ask(self) -> Result<Cancellation, Error> {
-        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.graph.kept()?;
         let saver = &*persistence.saver;
         let services = Arc::clone(&self.graph.shared.services);
         let thread = &*self.thread;

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use futures_util::stream::{BoxStream, try_unfold};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
-use super::view::{Checkpoint, failures_and_steps, no_checkpointer, parent, past_checkpoint, state_at};
+use super::view::{Checkpoint, FoundCheckpoint, parent, state_at};
 use crate::engine::load::{Replay, apply_row, fill_references, replay};
 use crate::error::Error;
 use crate::persistence::Persistence;
@@ -190,7 +190,7 @@ impl Query {
     /// The position of checkpoints older than this one, which need not be readable: on its branch, or on the
     /// one that its branch started from.
     async fn older_than(&self, id: CheckpointId) -> Result<(Option<u32>, Option<u64>), Error> {
-        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.graph.kept()?;
         let on_branch = (Some(id.branch), Some(id.step));
         let before = CheckpointId::new(id.branch, id.step.saturating_sub(1));
         if id.branch == 0 || persistence.saver.row(persistence.place(&self.thread), before).await?.is_some() {
@@ -239,7 +239,7 @@ impl Walk {
     async fn next(&mut self) -> Result<Option<Checkpoint<AnyState>>, Error> {
         loop {
             let graph = &self.query.graph;
-            let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+            let persistence = graph.kept()?;
             let place = persistence.place(&self.query.thread);
             let Some(replayed) = self.page.next(persistence, place).await? else {
                 if self.load().await? {
@@ -247,19 +247,19 @@ impl Walk {
                 }
                 return Ok(None);
             };
-            let mut found = past_checkpoint(graph, persistence, place, &replayed)?;
-            if std::mem::take(&mut self.page.may_be_last) && !found.next.is_empty() {
-                let tail = persistence.saver.get(place, Some(found.id)).await?.unwrap_or_default();
-                (found.failures, found.steps) =
-                    failures_and_steps(graph, persistence, place, &replayed, &tail.writes).await?;
+            let found = FoundCheckpoint { graph, persistence, place, replayed: Box::new(replayed) };
+            let mut checkpoint = found.past()?;
+            if std::mem::take(&mut self.page.may_be_last) && !checkpoint.next.is_empty() {
+                let tail = persistence.saver.get(place, Some(checkpoint.id)).await?.unwrap_or_default();
+                (checkpoint.failures, checkpoint.steps) = found.failures_and_steps(&tail.writes).await?;
             }
-            return Ok(Some(found));
+            return Ok(Some(checkpoint));
         }
     }
 
     /// Reads the next page. `false` if there is none.
     async fn load(&mut self) -> Result<bool, Error> {
-        let persistence = self.query.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.query.graph.kept()?;
         let place = persistence.place(&self.query.thread);
         let (branch, before, may_be_last) =
             match (std::mem::replace(&mut self.next, Next::End), self.query.before) {
@@ -288,7 +288,7 @@ impl Walk {
         let mut tail = persistence.saver.get(place, Some(oldest)).await?.unwrap_or_default();
         let fields = bytes + tail.rows.iter().map(|row| row.record.len()).sum::<usize>();
         let halves = fields.saturating_mul(rows.len()) > COPIES;
-        let replayed = replay(persistence, place, &mut tail).await?;
+        let replayed = replay(&*persistence.saver, place, &mut tail).await?;
         if let Some(parent) = parent(&replayed) {
             let before = parent.step.checked_add(1);
             let may_be_last = parent.branch != oldest.branch;
@@ -328,6 +328,6 @@ impl Page {
                 .map_err(|error| unreadable(place, row.id, error))?;
         }
         replayed.read_header(place)?;
-        fill_references(persistence, place, replayed).await
+        fill_references(&*persistence.saver, place, replayed).await
     }
 }

@@ -5,7 +5,6 @@
 
 mod ground;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::context::edits::Desk;
@@ -15,12 +14,10 @@ use crate::context::{
 use crate::engine::call::end::CallEnd;
 use crate::engine::executor::ParentExit;
 use crate::engine::host::{HostRunner, TaskRunner};
-use crate::engine::inheritance::Inheritance;
 use crate::engine::journal::Journal;
 use crate::engine::listeners::Listeners;
-use crate::engine::load::{Lookup, Replay, RestoredState, look_up, stuck_at_end};
+use crate::engine::load::{Replay, RestoredState, stuck_at_end};
 use crate::engine::once::once_storage;
-use crate::engine::position::Position;
 use crate::engine::recorder::add_step;
 use crate::engine::records::Records;
 use crate::engine::runtime::TaskRuntime;
@@ -39,7 +36,8 @@ use crate::run::attached::Attached;
 use crate::run::levels::ChildFuture;
 use crate::run::nested::ground::{CallGround, FoundRun};
 use crate::run::outcome::stored_stuck_error;
-use crate::session::{Sessions, StoredSessions};
+use crate::run::parts::RunParts;
+use crate::session::Sessions;
 use crate::typed::{AnyState, AnyUpdate};
 use crate::words::namespace;
 use crate::words::{Durability, Interrupt, Memory};
@@ -89,13 +87,7 @@ struct ChildCall<'a> {
 
 /// The start of a call, or its continuation.
 struct ChildOpening {
-    position: Position,
-    inheritance: Inheritance,
-    outputs: BTreeMap<String, Bytes>,
-    journal: Option<Box<Journal>>,
-    sessions: StoredSessions,
-    /// Whether the sessions are newer than the checkpoint.
-    sessions_changed: bool,
+    parts: RunParts,
     /// The sum of the updates merged in earlier calls.
     total: AnyUpdate,
     /// The input of a new run.
@@ -206,7 +198,8 @@ impl ChildCall<'_> {
     /// Calls the tasks here, or on the host of the graph or of the run around it.
     fn runner(&self) -> TaskRunner {
         let Callee { graph, codec, .. } = self.callee;
-        match (&graph.host, &self.outer.host) {
+        let around = self.outer.nest.as_ref().and_then(|nest| nest.host.as_ref());
+        match (&graph.host, around) {
             (None, Some(inherited)) => {
                 TaskRunner::Host(Arc::new(HostRunner::new(Arc::clone(inherited), *codec)))
             }
@@ -230,16 +223,8 @@ impl ChildCall<'_> {
     fn fresh(&self, begin: ChildInput, journal: Option<Box<Journal>>) -> ChildOpening {
         let core = &self.callee.graph.core;
         let state = begin.state.unwrap_or_else(|| Arc::new(core.schema.initial()));
-        ChildOpening {
-            position: Position::first(core, state),
-            inheritance: Inheritance::default(),
-            outputs: BTreeMap::new(),
-            journal,
-            sessions: StoredSessions::new(),
-            sessions_changed: false,
-            total: AnyUpdate::default(),
-            input: Some((begin.input, None)),
-        }
+        let parts = RunParts::fresh(core, state, journal);
+        ChildOpening { parts, total: AnyUpdate::default(), input: Some((begin.input, None)) }
     }
 
     /// Starts a new run on the state of an earlier one, on a branch of its own if that is not the newest.
@@ -270,8 +255,9 @@ impl ChildCall<'_> {
             }
         }
         let begin = ChildInput { state: remembered.or(begin.state), input: AnyUpdate::default() };
-        let outputs = replayed.header.outputs;
-        Ok(ChildOpening { input: Some((input, abandoned)), outputs, ..self.fresh(begin, journal) })
+        let mut opening = self.fresh(begin, journal);
+        opening.parts.outputs = replayed.header.outputs;
+        Ok(ChildOpening { input: Some((input, abandoned)), ..opening })
     }
 
     fn journal_behind(
@@ -289,19 +275,9 @@ impl ChildCall<'_> {
         let total = self.stored_total(&found).await?;
         let FoundRun { replayed, restored, left, writes } = found;
         let journal = self.journal_behind(&replayed, &restored, &writes);
-        let Lookup { graph, frontier, joins, eager } =
-            look_up(&self.callee.graph.core, self.place(), &replayed.header)?;
-        let Header { halt, session, outputs, source, .. } = replayed.header;
-        Ok(ChildOpening {
-            position: Position::new(graph, Arc::new(restored.state), frontier, joins, eager),
-            inheritance: Inheritance::of(left.tasks, left.told, halt, source),
-            outputs,
-            journal,
-            sessions_changed: left.sessions.is_some(),
-            sessions: left.sessions.unwrap_or(session),
-            total,
-            input: None,
-        })
+        let (core, state) = (&self.callee.graph.core, restored.state);
+        let parts = RunParts::continued(core, self.place(), replayed.header, state, left, journal)?;
+        Ok(ChildOpening { parts, total, input: None })
     }
 
     /// The result of a call whose end was stored before the parent task was cut off or retried, and the
@@ -396,16 +372,8 @@ impl ChildCall<'_> {
         &self,
         opening: ChildOpening,
     ) -> Result<(Box<Loop>, Option<(AnyUpdate, Option<RunId>)>), Error> {
-        let ChildOpening {
-            position,
-            inheritance,
-            outputs,
-            mut journal,
-            sessions,
-            sessions_changed,
-            total,
-            input,
-        } = opening;
+        let ChildOpening { parts, total, input } = opening;
+        let RunParts { position, inheritance, outputs, mut journal, sessions, sessions_changed } = parts;
         let graph = &self.callee.graph;
         let outer = self.outer;
         let around = outer.nest.as_deref();
@@ -415,11 +383,15 @@ impl ChildCall<'_> {
         }
         let own = Sessions::open(&graph.shared.sessions, &sessions, sessions_changed)?;
         let places = around.map_or_else(Places::unlimited, |nest| nest.places.clone());
+        let runner = self.runner();
+        let host = runner.as_host().map(|runner| Arc::clone(runner.host()));
         let nest = graph.core.uses.graphs.then(|| {
             let saver = journal.as_deref().map(Journal::saver);
             let resumed = journal.as_ref().is_some_and(|journal| journal.checkpoint().is_some());
             let memories = journal.as_deref_mut().map(Journal::share_memories).unwrap_or_default();
-            Box::new(Nest::new(saver, durability, places.clone(), None, resumed, memories))
+            let mut nest = Nest::new(saver, durability, places.clone(), None, resumed, memories);
+            nest.host.clone_from(&host);
+            Box::new(nest)
         });
         let root = match &outer.outer {
             None => Arc::clone(outer),
@@ -428,8 +400,6 @@ impl ChildCall<'_> {
         let namespace = Arc::clone(&self.namespace);
         let events = self.events(&root);
         let once_storage = once_storage(journal.as_deref());
-        let runner = self.runner();
-        let host = runner.as_host().map(|runner| Arc::clone(runner.host()));
         let shared = RunShared {
             graph: Arc::clone(&graph.shared),
             run: outer.run,
@@ -454,8 +424,6 @@ impl ChildCall<'_> {
                 Arc::clone(&graph.core) as Arc<dyn Desk>,
                 journal.is_some() || host.is_some(),
             ),
-            host,
-            only_task: None,
         };
         let traced = self.call.updates.then_some(total);
         let records = Records::new(journal, &position, outputs, traced);

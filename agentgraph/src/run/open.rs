@@ -11,7 +11,7 @@ use crate::engine::driver::Driver;
 use crate::engine::flow::record::stored_id;
 use crate::engine::frontier::{Dispatched, Frontier};
 use crate::engine::left_over::{Leftovers, TaskRemains};
-use crate::engine::load::{check_fields, finished, read_remains, replay_from};
+use crate::engine::load::{check_fields, finished, read_remains, replay};
 use crate::engine::stored::{OF_RUN, StoredStep};
 use crate::engine::task_id::{StepPlace, handler_id, task_id};
 use crate::engine::unknown_fields::{Misfit, check_kept_states, check_results, is_unknown};
@@ -92,27 +92,12 @@ impl AnyGraph for Callee {
         if found.refused.is_none() {
             found.refused = check_results(&self.graph.core, &self.codec, place, &left).err();
         }
-        let open: Vec<OpenTask<'_>> = tasks(&graph, place, &header, id, &left).collect();
+        let tasks = StoredTasks { core: &graph, place, header: &header, id, left: &left };
+        let open: Vec<OpenTask<'_>> = tasks.open().collect();
         let next = open.iter().map(|task| task.node.clone()).collect();
         let namespace = place.namespace.to_owned();
         found.children.push(OpenChild { node: node.to_owned(), namespace, next });
-        let mut parts = vec![OpenPart::Found(found)];
-        for task in open {
-            let mut own = Open { steps: task.steps(place), ..Open::default() };
-            own.failures.extend(task.failure(place));
-            let inside = if task.left.is_some_and(TaskRemains::waits) {
-                let asked = interrupts(place, &task);
-                own.requests.extend(asked.map(|interrupt| OpenRequest { interrupt, at: id }));
-                None
-            } else {
-                call_inside(&graph, place, &task)
-            };
-            parts.push(OpenPart::Found(own));
-            parts.extend(inside.map(OpenPart::Inside));
-        }
-        let failures = failure_of_all(place, &left).into_iter().collect();
-        parts.push(OpenPart::Found(Open { failures, ..Open::default() }));
-        Ok(parts)
+        Ok([OpenPart::Found(found)].into_iter().chain(tasks.parts(&open)).collect())
     }
 }
 
@@ -129,7 +114,7 @@ impl Callee {
         check_kept_states(core, place, &header.eager.kept)?;
         // The values are only read if a name is unknown.
         if header.fields.iter().any(|name| is_unknown(core, name)) {
-            check_fields(core, place, &*replay_from(saver, place, tail).await?)
+            check_fields(core, place, &*replay(saver, place, tail).await?)
         } else {
             Ok(())
         }
@@ -159,18 +144,6 @@ impl OpenTask<'_> {
 /// The failure of a superstep that belongs to no task.
 pub(super) fn failure_of_all(place: Place<'_>, left: &Leftovers) -> Option<Failure> {
     Some(Failure::clone(left.get(&OF_RUN)?.error.as_ref()?).within(place.namespace))
-}
-
-/// The tasks of a stored frontier that are not done, in task order.
-pub(super) fn tasks<'a>(
-    core: &RunGraph,
-    place: Place<'_>,
-    header: &Header,
-    id: CheckpointId,
-    left: &'a Leftovers,
-) -> impl Iterator<Item = OpenTask<'a>> {
-    let all = all_tasks(core, place, header, id, left).into_iter();
-    all.filter(|task| task.left.is_none_or(|left| left.result.is_none()))
 }
 
 /// Replays the finished nodes of a pass on its state. Returns the nodes that run next, including those that
@@ -207,74 +180,104 @@ pub(super) fn update_of(step: Step<AnyState>) -> Option<AnyUpdate> {
     }
 }
 
-/// The results of the finished tasks, in task order.
-pub(super) fn done<'a>(
-    core: &RunGraph,
-    place: Place<'_>,
-    header: &Header,
-    id: CheckpointId,
-    left: &'a Leftovers,
-) -> impl Iterator<Item = &'a [u8]> {
-    let all = all_tasks(core, place, header, id, left).into_iter();
-    all.filter_map(|task| task.left?.result.as_deref())
+/// The tasks of a stored frontier. Names are taken as stored, so that threads of another version of the graph
+/// can be read.
+#[derive(Clone, Copy)]
+pub(super) struct StoredTasks<'a> {
+    pub(super) core: &'a RunGraph,
+    pub(super) place: Place<'a>,
+    pub(super) header: &'a Header,
+    pub(super) id: CheckpointId,
+    pub(super) left: &'a Leftovers,
 }
 
-/// All tasks of a stored frontier. Names are taken as stored, so that threads of another version of the graph
-/// can be read.
-fn all_tasks<'a>(
-    core: &RunGraph,
-    place: Place<'_>,
-    header: &Header,
-    id: CheckpointId,
-    left: &'a Leftovers,
-) -> Vec<OpenTask<'a>> {
-    if header.discipline == "eager" {
-        let open = header.next.iter().filter_map(|activation| {
-            let (mut id, place, key) = stored_id(place, header, id, activation)?;
-            let mut node = activation.node.clone();
-            if left.get(&id).is_some_and(|left| left.failure.is_some())
-                && let Some(handler) = handler_of(core, &node)
+impl<'a> StoredTasks<'a> {
+    /// Those that are not done, in task order.
+    pub(super) fn open(self) -> impl Iterator<Item = OpenTask<'a>> {
+        self.all().into_iter().filter(|task| task.left.is_none_or(|left| left.result.is_none()))
+    }
+
+    /// The results of those that are done, in task order.
+    pub(super) fn results(self) -> impl Iterator<Item = &'a [u8]> {
+        self.all().into_iter().filter_map(|task| task.left?.result.as_deref())
+    }
+
+    /// The items of open tasks and of the calls inside them.
+    pub(super) async fn open_work(
+        self,
+        saver: &dyn Checkpointer,
+        open: &[OpenTask<'_>],
+    ) -> Result<Open, Error> {
+        OpenPart::gather(self.parts(open), saver, self.place.thread).await
+    }
+
+    /// In task order; the failure that belongs to no task comes last.
+    fn parts(self, open: &[OpenTask<'_>]) -> Vec<OpenPart> {
+        let StoredTasks { core, place, id, left, .. } = self;
+        let mut parts = Vec::new();
+        for task in open {
+            let mut own = Open { steps: task.steps(place), ..Open::default() };
+            own.failures.extend(task.failure(place));
+            let inside = if task.left.is_some_and(TaskRemains::waits) {
+                let asked = interrupts(place, task);
+                own.requests.extend(asked.map(|interrupt| OpenRequest { interrupt, at: id }));
+                None
+            } else {
+                call_inside(core, place, task)
+            };
+            parts.push(OpenPart::Found(own));
+            parts.extend(inside.map(OpenPart::Inside));
+        }
+        let failures = failure_of_all(place, left).into_iter().collect();
+        parts.push(OpenPart::Found(Open { failures, ..Open::default() }));
+        parts
+    }
+
+    fn all(self) -> Vec<OpenTask<'a>> {
+        let StoredTasks { core, place, header, id, left } = self;
+        if header.discipline == "eager" {
+            let open = header.next.iter().filter_map(|activation| {
+                let (mut id, place, key) = stored_id(place, header, id, activation)?;
+                let mut node = activation.node.clone();
+                if left.get(&id).is_some_and(|left| left.failure.is_some())
+                    && let Some(handler) = handler_of(core, &node)
+                {
+                    id = handler_id(place, &node, key.index as usize, handler);
+                    handler.clone_into(&mut node);
+                }
+                Some(OpenTask { left: left.get(&id), id, node })
+            });
+            return open.collect();
+        }
+        let (frontier, names) = named_frontier(header);
+        let step = step_place(place, header, id);
+        let tasks = (0..frontier.len()).map(|index| {
+            let mut node = names[frontier.task(index).0 as usize].clone();
+            let mut id = task_id(step, &frontier, index, &|node| names[node as usize].clone());
+            if let Some(failure) = left.get(&id).and_then(|left| left.failure.as_ref())
+                && let Some(handler) = handler_of(core, failure.node())
             {
-                id = handler_id(place, &node, key.index as usize, handler);
+                id = handler_id(step, &node, index, handler);
                 handler.clone_into(&mut node);
             }
-            Some(OpenTask { left: left.get(&id), id, node })
+            OpenTask { left: left.get(&id), id, node }
         });
-        return open.collect();
+        tasks.collect()
     }
-    let (frontier, names) = named_frontier(header);
-    let step = step_place(place, header, id);
-    let tasks = (0..frontier.len()).map(|index| {
-        let mut node = names[frontier.task(index).0 as usize].clone();
-        let mut id = task_id(step, &frontier, index, &|node| names[node as usize].clone());
-        if let Some(failure) = left.get(&id).and_then(|left| left.failure.as_ref())
-            && let Some(handler) = handler_of(core, failure.node())
-        {
-            id = handler_id(step, &node, index, handler);
-            handler.clone_into(&mut node);
-        }
-        OpenTask { left: left.get(&id), id, node }
-    });
-    tasks.collect()
-}
 
-/// The ids of the tasks of a stored frontier, and the ids under which they called subgraphs.
-pub(super) fn tasks_and_calls(
-    core: &RunGraph,
-    place: Place<'_>,
-    header: &Header,
-    id: CheckpointId,
-    left: &Leftovers,
-) -> Vec<TaskId> {
-    let mut ids: Vec<TaskId> = left.values().filter_map(|left| left.call).collect();
-    // A failed node may have called subgraphs itself: its handler has another id.
-    let (frontier, names) = named_frontier(header);
-    let step = step_place(place, header, id);
-    let own = (0..frontier.len())
-        .map(|index| task_id(step, &frontier, index, &|node| names[node as usize].clone()));
-    ids.extend(own);
-    ids.extend(all_tasks(core, place, header, id, left).into_iter().map(|task| task.id));
-    ids
+    /// Their ids, and the ids under which they called subgraphs.
+    pub(super) fn ids_and_calls(self) -> Vec<TaskId> {
+        let StoredTasks { place, header, id, left, .. } = self;
+        let mut ids: Vec<TaskId> = left.values().filter_map(|left| left.call).collect();
+        // A failed node may have called subgraphs itself: its handler has another id.
+        let (frontier, names) = named_frontier(header);
+        let step = step_place(place, header, id);
+        let own = (0..frontier.len())
+            .map(|index| task_id(step, &frontier, index, &|node| names[node as usize].clone()));
+        ids.extend(own);
+        ids.extend(self.all().into_iter().map(|task| task.id));
+        ids
+    }
 }
 
 fn step_place<'a>(place: Place<'a>, header: &Header, id: CheckpointId) -> StepPlace<'a> {

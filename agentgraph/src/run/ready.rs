@@ -73,11 +73,11 @@ impl CallPlan {
         };
         let method = start.method();
         let mut begun = Opening::of(&self.graph, start, thread, inside)?;
-        match &mut begun.journal {
+        match &mut begun.parts.journal {
             Some(journal) => self.set_up(journal, fence)?,
             None => {
                 if let Some(state) = &self.begins_on {
-                    begun.position = begun.position.with_state(Arc::clone(state));
+                    begun.parts.position = begun.parts.position.with_state(Arc::clone(state));
                 }
             }
         }
@@ -90,28 +90,27 @@ impl CallPlan {
         let spending = Spending::new(limits.budget, begun.spent, || services.now());
         let halt = Halt::of(limits.halt, stop, spending.time_left(), services);
         let is_eager = graph.core.rules.discipline == Discipline::Eager;
-        let is_stored = begun.journal.is_some();
+        let Opening { run, parts, next, .. } = begun;
+        let is_stored = parts.journal.is_some();
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&graph.shared),
-            run: begun.run,
+            run,
             thread,
             call: Call::new(method, context),
-            control: Control::of(is_eager, once_storage(begun.journal.as_deref())),
-            sessions: Sessions::open(&graph.shared.sessions, &begun.sessions, begun.sessions_changed)?,
+            control: Control::of(is_eager, once_storage(parts.journal.as_deref())),
+            sessions: Sessions::open(&graph.shared.sessions, &parts.sessions, parts.sessions_changed)?,
             audience: EventQueue::audience(events.as_ref()),
             services: Arc::clone(services),
             bounds: Bounds::new(limits.max_supersteps, spending),
             outer: None,
             nest,
             editing: Editing::at(Arc::clone(&graph.core) as Arc<dyn Desk>, is_stored || graph.host.is_some()),
-            host: graph.host.as_ref().map(|runner| Arc::clone(runner.host())),
-            only_task: None,
         });
         // The records of a subgraph whose result is the sum of its updates contain these updates, also if an
         // edit writes them.
-        let updates = begun.journal.as_deref().and_then(Journal::call).is_some_and(|call| call.updates);
+        let updates = parts.journal.as_deref().and_then(Journal::call).is_some_and(|call| call.updates);
         let traced = updates.then(AnyUpdate::default);
-        let records = Records::new(begun.journal, &begun.position, begun.outputs, traced);
+        let records = Records::new(parts.journal, &parts.position, parts.outputs, traced);
         let siblings = limits.siblings.unwrap_or(graph.core.rules.siblings);
         let runner = TaskRunner::of(graph.host.as_ref());
         let places = match &shared.nest {
@@ -121,10 +120,10 @@ impl CallPlan {
         let runtime = TaskRuntime::new(runner, shared, siblings, places);
         let listeners = Listeners::new(events, halt);
         let conductors = (graph.driver.clone(), graph.express.clone());
-        let mut run = Loop::new(begun.position, begun.inheritance, records, listeners, runtime, conductors);
+        let mut run = Loop::new(parts.position, parts.inheritance, records, listeners, runtime, conductors);
         run.show_edits();
-        let is_edit = matches!(begun.next, FirstAction::Edit(..));
-        Ok(PreparedCall { run, next: begun.next, edits, further_edits, is_edit, has_begun: false })
+        let is_edit = matches!(next, FirstAction::Edit(..));
+        Ok(PreparedCall { run, next, edits, further_edits, is_edit, has_begun: false })
     }
 
     /// Sets when a run's records are stored, under which fence, and which old ones go.
@@ -151,15 +150,17 @@ impl CallPlan {
     /// The part of the run that subgraphs need, if the graph may have any.
     fn nest(&self, begun: &mut Opening, events: Option<&Arc<EventQueue>>) -> Option<Box<Nest>> {
         self.graph.core.uses.graphs.then(|| {
-            let saver = begun.journal.as_deref().map(Journal::saver);
+            let saver = begun.parts.journal.as_deref().map(Journal::saver);
             let resumed = !matches!(begun.next, FirstAction::Input { .. } | FirstAction::Fork);
             let drain = self.limits.halt.drain.clone();
-            let memories = begun.journal.as_deref_mut().map(Journal::share_memories).unwrap_or_default();
+            let memories =
+                begun.parts.journal.as_deref_mut().map(Journal::share_memories).unwrap_or_default();
             let (durability, places) =
                 (self.keeping.durability, Places::new(self.limits.max_concurrency, true));
             let mut nest = Nest::new(saver, durability, places, drain, resumed, memories);
             let heard = events.filter(|_| self.stream.subgraphs);
             nest.hears = heard.map(|events| Arc::clone(events) as _);
+            nest.host = self.graph.host.as_ref().map(|runner| Arc::clone(runner.host()));
             Box::new(nest)
         })
     }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::record::header::{Header, StoredJoin};
 use crate::run::attached::Attached;
 use crate::run::running::RunningThread;
-use crate::run::view::{self, no_checkpointer};
+use crate::run::view;
 use crate::run::waiting::reported_stops;
 use crate::run::{Checkpoint, CompiledGraph};
 use crate::state::State;
@@ -132,7 +132,7 @@ impl<S: State> CompiledGraph<S> {
 
 impl Attached {
     async fn report(&self, thread: &str) -> Result<Option<ThreadReport>, Error> {
-        let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.kept()?;
         let Some(state) = view::state(self, thread).await? else { return Ok(None) };
         let place = persistence.place(thread);
         let tail = persistence.saver.get(place, Some(state.id)).await?.unwrap_or_default();

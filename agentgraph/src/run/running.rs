@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::view::no_checkpointer;
 use crate::error::Error;
 use crate::persistence::lease::Keeper;
 use crate::run::CompiledGraph;
@@ -81,7 +80,7 @@ impl RunningThreads {
     }
 
     async fn ask(self) -> Result<Vec<RunningThread>, Error> {
-        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.graph.kept()?;
         let now = self.graph.shared.services.now();
         let query = HeldQuery { after: self.after.as_deref(), limit: self.limit, ..HeldQuery::at(now) };
         let held = leases::held(&*persistence.saver, query).await?;

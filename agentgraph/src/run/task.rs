@@ -8,7 +8,6 @@ use std::future::IntoFuture;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
@@ -44,9 +43,9 @@ use crate::state::StoredState;
 use crate::step::{EncodeParent, Goto, InputValue, Step, ToParent};
 use crate::typed::{AnySchema, AnyState};
 use crate::words::GraphEdit;
+use agentgraph_checkpoint::Checkpointer;
 use agentgraph_checkpoint::fold::{Folded, Value as FieldValue};
 use agentgraph_checkpoint::services::micros;
-use agentgraph_checkpoint::{Checkpointer, TaskId};
 
 /// # As the far side of a host
 impl<S: StoredState> CompiledGraph<S> {
@@ -243,10 +242,8 @@ struct FarAttempt {
     /// Drives the passes of a dependency graph.
     driver: Option<Arc<dyn Driver>>,
     node: FarNode,
-    name: String,
     codec: Codec,
     shared: Arc<RunShared>,
-    task: TaskId,
     request: TaskRequest,
     is_in_subgraph: bool,
     input: Option<InputValue>,
@@ -255,12 +252,7 @@ struct FarAttempt {
     spent: Units,
     /// Encodes updates of the graph around the one of the node.
     parent: Option<EncodeParent>,
-    /// The longest time that this process gives the attempt.
-    timeout: Option<Duration>,
-    /// Why the node is not run.
-    given_up: Option<String>,
-    /// Whether the task has a place of its node's limit.
-    has_place: bool,
+    far: FarSide,
 }
 
 impl FarAttempt {
@@ -271,7 +263,7 @@ impl FarAttempt {
         call: TaskCall,
         details: TaskDetails,
         done: Vec<(u32, StoredOnce)>,
-        far: FarSide,
+        mut far: FarSide,
     ) -> Result<Self, Error> {
         let sessions = Sessions::open(&graph.shared.sessions, &details.sessions, false);
         let sessions = sessions.map_err(|error| Error::new(Code::Host, error.message().to_owned()))?;
@@ -292,13 +284,13 @@ impl FarAttempt {
             kept: Arc::new(kept),
             desk: graph.driver.is_some().then(|| Arc::clone(&node.desk)),
         };
-        let events = far.events.map(|events| Arc::new(FarSink::new(events, &call)) as Arc<dyn Sink>);
+        let events = far.events.take().map(|events| Arc::new(FarSink::new(events, &call)) as Arc<dyn Sink>);
         let hears = events.is_some();
         let shared = Arc::new(RunShared {
             graph: Arc::clone(&graph.shared),
             run: call.run,
             thread: call.thread.map(Arc::from),
-            call: Call::new(CallMethod::RunTask, far.context),
+            call: Call::new(CallMethod::RunTask(call.task), far.context.take()),
             control,
             sessions,
             audience: Audience { sink: events, custom: hears, messages: hears },
@@ -307,30 +299,22 @@ impl FarAttempt {
             outer: None,
             nest: None,
             editing: Editing::at(Arc::clone(&graph.core) as Arc<dyn Desk>, true).seeing(visible),
-            host: None,
-            only_task: Some(call.task),
         });
         let input = input.map(|bytes| InputValue::stored(bytes.0, limits));
         let failure = failure.map(Arc::new);
-        let driver = graph.driver.clone();
-        let (task, name) = (call.task, call.node);
         Ok(FarAttempt {
             core,
-            driver,
+            driver: graph.driver.clone(),
             node,
-            name,
             codec,
             shared,
-            task,
             request,
             is_in_subgraph: !call.namespace.is_empty(),
             input,
             failure,
             spent,
             parent: None,
-            timeout: far.timeout,
-            given_up: far.given_up,
-            has_place: far.has_place,
+            far,
         })
     }
 
@@ -364,7 +348,7 @@ impl FarAttempt {
         let changed = self.shared.sessions.changes_since(&sessions)?;
         let sessions = changed.into_iter().map(|(name, bytes)| (name, bytes.0.into())).collect();
         Ok(TaskReply {
-            task: self.task,
+            task: self.shared.task_id(self.request),
             attempt: self.request.attempt,
             reply,
             at: micros(self.shared.services.now()),
@@ -376,7 +360,7 @@ impl FarAttempt {
     }
 
     async fn attempt(&self) -> EndedAttempt {
-        if let Some(problem) = &self.given_up {
+        if let Some(problem) = &self.far.given_up {
             let error = OwnError(Error::new(Code::WorkerLost, problem.clone()));
             return EndedAttempt { result: Err(error.into()), waits: false, next_in: None };
         }
@@ -389,15 +373,15 @@ impl FarAttempt {
         };
         let limits = task.limits().unwrap_or_default();
         let mut policies = Policies::of_task(limits, self.node.policies.as_deref());
-        policies.timeouts.run = policies.timeouts.run.into_iter().chain(self.timeout).min();
-        if self.has_place {
+        policies.timeouts.run = policies.timeouts.run.into_iter().chain(self.far.timeout).min();
+        if self.far.has_place {
             policies.limit = policies.limit.map(Limit::of_rate);
         }
         let (call, number) = (NodeCall::of(&task), self.request.attempt);
         let spans = Spans::of_call();
         let attempt = attempt_once(&self.node.call, &policies, &call, number, spans.is_some());
         let Some(spans) = spans else { return attempt.await };
-        let ended = spans.around(&self.name, self.request, attempt).await;
+        let ended = spans.around(&self.shared.name_of(self.request.node), self.request, attempt).await;
         let waits = self.shared.control.span_end(self.request.index);
         let judged = || ended.result.as_ref().map_or_else(|error| Err(code_of(error)), |_| Ok("done"));
         spans.end_task(self.request.index, waits.unwrap_or_else(judged));
@@ -438,7 +422,9 @@ impl FarAttempt {
             step => step,
         };
         let step = match (step, &self.driver) {
-            (Step::Update(update), Some(driver)) => Step::Update(driver.named_output(&self.name, update)),
+            (Step::Update(update), Some(driver)) => {
+                Step::Update(driver.named_output(&self.shared.name_of(self.request.node), update))
+            }
             (step, _) => step,
         };
         let mut step = StoredStep::of_step(step, &self.codec, &self.core.schema)?;

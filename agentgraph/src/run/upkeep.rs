@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use futures_util::{FutureExt, TryFutureExt};
 
-use super::open::tasks_and_calls;
+use super::open::StoredTasks;
 use super::problem::ThreadProblem;
-use super::view::no_checkpointer;
 use crate::engine::journal::Pruning;
 use crate::engine::load::read_remains;
 use crate::error::{Code, Error};
@@ -70,7 +69,7 @@ impl Prune {
     }
 
     async fn carry_out(self) -> Result<Pruned, Error> {
-        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.graph.kept()?;
         let threads = match &self.thread {
             Some(thread) => vec![Arc::clone(thread)],
             None => persistence.saver.threads().await?.into_iter().map(Arc::from).collect(),
@@ -190,7 +189,8 @@ async fn open_tasks(
     }
     let left = read_remains(core, place, (id, &header), &tail.writes)?.tasks;
     let core = RunGraph::restore(core, &header, &mut Vec::new());
-    Ok(Some(tasks_and_calls(&core, place, &header, id, &left)))
+    let tasks = StoredTasks { core: &core, place, header: &header, id, left: &left };
+    Ok(Some(tasks.ids_and_calls()))
 }
 
 /// # Keeping threads
@@ -266,7 +266,7 @@ impl<S: State> CompiledGraph<S> {
 
 impl Attached {
     async fn delete_thread(&self, thread: &str) -> Result<(), Error> {
-        let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.kept()?;
         persistence.settle(thread).await;
         let runs = persistence.keeper.runs_on(thread);
         persistence.saver.delete_thread(thread).await?;
@@ -276,7 +276,7 @@ impl Attached {
     }
 
     async fn copy_thread(self: &Arc<Self>, from: &str, to: &str) -> Result<(), Error> {
-        let persistence = self.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.kept()?;
         persistence.settle(from).await;
         persistence.settle(to).await;
         let saver = &*persistence.saver;

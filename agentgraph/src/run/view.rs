@@ -8,25 +8,23 @@ use std::time::SystemTime;
 
 use crate::engine::channel_uses::keep_overwrites;
 use crate::engine::driver::Driver;
-use crate::engine::left_over::{Leftovers, TaskRemains};
+use crate::engine::left_over::Leftovers;
 use crate::engine::load::{Replay, finished, graph_changed, read_remains, replay, restore};
 use crate::engine::stored::OF_RUN;
 use crate::engine::task_output::TaskOutput;
 use crate::engine::unknown_fields::{Misfit, unknown_in_open_work};
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::failure::Failure;
 use crate::graph::run_graph::RunGraph;
-use crate::graph::{Discipline, GraphCore, GraphTopology};
+use crate::graph::{Discipline, GraphTopology};
 use crate::persistence::Persistence;
 use crate::run::attached::Attached;
-use crate::run::open::{
-    OpenTask, done, failure_of_all, interrupts, open_work_inside, replay_pass, tasks, update_of,
-};
+use crate::run::open::{OpenTask, StoredTasks, failure_of_all, interrupts, replay_pass, update_of};
 use crate::state::{ShownState, State, StateError};
 use crate::typed::{AnySchema, AnyState, AnyUpdate};
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
 use agentgraph_checkpoint::engine::TaskPlace;
-use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, RunId, Source, Tail, TaskId};
+use agentgraph_checkpoint::{CheckpointId, PendingWrite, Place, RunId, Source, TaskId};
 
 /// A checkpoint, as a reader sees it.
 #[derive(Clone)]
@@ -192,27 +190,16 @@ impl<S: State + fmt::Debug> fmt::Debug for Checkpoint<S> {
     }
 }
 
-pub(super) fn no_checkpointer() -> Error {
-    Error::new(
-        Code::NoCheckpointer,
-        "the graph keeps no threads: add `.checkpointer(..)` to the compiled graph",
-    )
-}
-
 pub(super) async fn state(graph: &Attached, thread: &str) -> Result<Option<Checkpoint<AnyState>>, Error> {
-    let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
-    persistence.settle(thread).await;
-    let place = persistence.place(thread);
-    let Some(mut tail) = persistence.saver.get(place, None).await? else { return Ok(None) };
-    let replayed = replay(persistence, place, &mut tail).await?;
-    let mut checkpoint = checkpoint(graph, persistence, place, &replayed)?;
+    let Some((found, writes)) = find(graph, thread, None).await? else { return Ok(None) };
+    let mut checkpoint = found.checkpoint()?;
     let in_a_pass = graph.driver.is_some() && !checkpoint.next.is_empty();
-    if !tail.writes.is_empty()
+    if !writes.is_empty()
         || graph.core.uses.graphs
         || graph.core.rules.discipline == Discipline::Eager
         || in_a_pass
     {
-        add_left_over(graph, persistence, place, &replayed, &tail, &mut checkpoint).await?;
+        found.add_left_over(&writes, &mut checkpoint).await?;
     }
     Ok(Some(checkpoint))
 }
@@ -222,15 +209,10 @@ pub(super) async fn state_at(
     thread: &str,
     id: CheckpointId,
 ) -> Result<Option<Checkpoint<AnyState>>, Error> {
-    let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
-    persistence.settle(thread).await;
-    let place = persistence.place(thread);
-    let Some(mut tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
-    let replayed = replay(persistence, place, &mut tail).await?;
-    let mut found = checkpoint(graph, persistence, place, &replayed)?;
-    (found.failures, found.steps) =
-        failures_and_steps(graph, persistence, place, &replayed, &tail.writes).await?;
-    Ok(Some(found))
+    let Some((found, writes)) = find(graph, thread, Some(id)).await? else { return Ok(None) };
+    let mut checkpoint = found.checkpoint()?;
+    (checkpoint.failures, checkpoint.steps) = found.failures_and_steps(&writes).await?;
+    Ok(Some(checkpoint))
 }
 
 pub(super) async fn topology_at(
@@ -238,14 +220,24 @@ pub(super) async fn topology_at(
     thread: &str,
     id: CheckpointId,
 ) -> Result<Option<GraphTopology>, Error> {
-    let persistence = graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+    let Some((found, _)) = find(graph, thread, Some(id)).await? else { return Ok(None) };
+    let mut gone = Vec::new();
+    let edited = RunGraph::restore(&graph.core, &found.replayed.header, &mut gone);
+    if gone.is_empty() { Ok(Some(GraphTopology::of(&edited))) } else { Err(graph_changed(found.place, gone)) }
+}
+
+/// Reads a checkpoint, or the newest one, and its pending writes.
+async fn find<'a>(
+    graph: &'a Attached,
+    thread: &'a str,
+    id: Option<CheckpointId>,
+) -> Result<Option<(FoundCheckpoint<'a>, Vec<PendingWrite>)>, Error> {
+    let persistence = graph.kept()?;
     persistence.settle(thread).await;
     let place = persistence.place(thread);
-    let Some(mut tail) = persistence.saver.get(place, Some(id)).await? else { return Ok(None) };
-    let header = replay(persistence, place, &mut tail).await?.header;
-    let mut gone = Vec::new();
-    let edited = RunGraph::restore(&graph.core, &header, &mut gone);
-    if gone.is_empty() { Ok(Some(GraphTopology::of(&edited))) } else { Err(graph_changed(place, gone)) }
+    let Some(mut tail) = persistence.saver.get(place, id).await? else { return Ok(None) };
+    let replayed = replay(&*persistence.saver, place, &mut tail).await?;
+    Ok(Some((FoundCheckpoint { graph, persistence, place, replayed }, tail.writes)))
 }
 
 pub(super) fn parent(replayed: &Replay) -> Option<CheckpointId> {
@@ -256,115 +248,198 @@ pub(super) fn parent(replayed: &Replay) -> Option<CheckpointId> {
     Some(CheckpointId::new(branch, step))
 }
 
-fn checkpoint(
-    graph: &Attached,
-    persistence: &Persistence,
-    place: Place<'_>,
-    replayed: &Replay,
-) -> Result<Checkpoint<AnyState>, Error> {
-    let header = &replayed.header;
-    let restored = restore(&graph.core, persistence, place, replayed)?;
-    let unknown_fields = restored.unknown_names().map(str::to_owned).collect();
-    let values = restored.state;
-    let (edits, skips) = match &graph.driver {
-        Some(driver) => driver.edits(&values),
-        None => (header.overlay.clone(), header.skips.clone()),
-    };
-    let memories = header.memories.iter();
-    let memories =
-        memories.map(|(memory, (branch, step))| (memory.clone(), CheckpointId::new(*branch, *step)));
-    Ok(Checkpoint {
+/// A checkpoint of a thread, as it was read.
+pub(super) struct FoundCheckpoint<'a> {
+    pub(super) graph: &'a Attached,
+    pub(super) persistence: &'a Persistence,
+    pub(super) place: Place<'a>,
+    pub(super) replayed: Box<Replay>,
+}
+
+impl FoundCheckpoint<'_> {
+    fn checkpoint(&self) -> Result<Checkpoint<AnyState>, Error> {
+        let FoundCheckpoint { graph, persistence, place, replayed } = self;
+        let header = &replayed.header;
+        let restored = restore(&graph.core, persistence, *place, replayed)?;
+        let unknown_fields = restored.unknown_names().map(str::to_owned).collect();
+        let values = restored.state;
+        let (edits, skips) = match &graph.driver {
+            Some(driver) => driver.edits(&values),
+            None => (header.overlay.clone(), header.skips.clone()),
+        };
+        let memories = header.memories.iter();
+        let memories =
+            memories.map(|(memory, (branch, step))| (memory.clone(), CheckpointId::new(*branch, *step)));
+        Ok(Checkpoint {
+            #[cfg(feature = "draw")]
+            drawn: Some(super::drawn::Drawn::of(graph, place.namespace, header, &values)),
+            id: replayed.id,
+            parent: parent(replayed),
+            run: header.run,
+            source: header.source,
+            created: header.time(),
+            values,
+            merged: header
+                .eager
+                .log
+                .iter()
+                .filter_map(|merge| Some(merge.ended.as_ref()?.2.clone()))
+                .collect(),
+            next: header.next.iter().map(|activation| activation.node.clone()).collect(),
+            finished: header.next.is_empty(),
+            deferred: header.deferred.clone(),
+            interrupts: Vec::new(),
+            failures: Vec::new(),
+            steps: Vec::new(),
+            children: Vec::new(),
+            abandoned: header.abandoned,
+            edits,
+            skips,
+            memories: memories.collect(),
+            unknown_fields,
+        })
+    }
+
+    /// The checkpoint with the failures in its own record.
+    pub(super) fn past(&self) -> Result<Checkpoint<AnyState>, Error> {
+        let mut found = self.checkpoint()?;
+        if self.graph.core.rules.discipline == Discipline::Eager {
+            let left = self.left(&[])?;
+            let core = self.core();
+            let open = self.tasks(&core, &left).open();
+            found.failures = open.filter_map(|task| task.failure(self.place)).collect();
+        }
+        Ok(found)
+    }
+
+    fn left(&self, writes: &[PendingWrite]) -> Result<Leftovers, Error> {
+        let Replay { header, id, .. } = &*self.replayed;
+        Ok(read_remains(&self.graph.core, self.place, (*id, header), writes)?.tasks)
+    }
+
+    fn core(&self) -> RunGraph {
+        RunGraph::restore(&self.graph.core, &self.replayed.header, &mut Vec::new())
+    }
+
+    fn tasks<'b>(&'b self, core: &'b RunGraph, left: &'b Leftovers) -> StoredTasks<'b> {
+        StoredTasks { core, place: self.place, header: &self.replayed.header, id: self.replayed.id, left }
+    }
+
+    /// Adds the updates of finished siblings, the questions of waiting ones, and the open work inside tasks.
+    async fn add_left_over(
+        &self,
+        writes: &[PendingWrite],
+        checkpoint: &mut Checkpoint<AnyState>,
+    ) -> Result<(), Error> {
+        let FoundCheckpoint { graph, persistence, place, replayed } = self;
+        let left = self.left(writes)?;
+        if let Some(driver) = &graph.driver {
+            return self.add_pass(driver, &left, checkpoint);
+        }
+        for name in unknown_in_open_work(&graph.core, &replayed.header.eager.kept, &left) {
+            if !checkpoint.unknown_fields.contains(&name) {
+                checkpoint.unknown_fields.push(name);
+            }
+        }
+        let core = &self.core();
+        let tasks = self.tasks(core, &left);
+        let finished = tasks.results().map(|result| {
+            let (step, _) = finished(core, &persistence.codec, place.thread, result, Misfit::LeaveOut)?;
+            Ok(Some(TaskOutput { update: update_of(step), routing: None }))
+        });
+        let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
+        keep_overwrites(core, &mut finished);
+        let updates = finished.into_iter().flatten().filter_map(|done| done.update);
+        let mut values = checkpoint.values.clone();
+        // A reducer that panics fails the superstep, and not who reads its thread.
+        if let Ok(added) = catch_unwind(AssertUnwindSafe(|| add_updates(&core.schema, &mut values, updates)))
+        {
+            added?;
+            checkpoint.values = values;
+        }
+        let open: Vec<OpenTask<'_>> = tasks.open().collect();
+        let work = tasks.open_work(&*persistence.saver, &open).await?;
+        checkpoint.interrupts = work.requests.into_iter().map(|request| request.interrupt).collect();
+        (checkpoint.children, checkpoint.failures, checkpoint.steps) =
+            (work.children, work.failures, work.steps);
+        checkpoint.next = open.into_iter().map(|task| task.node).collect();
+        Ok(())
+    }
+
+    /// The failures and the durable steps of its open tasks.
+    pub(super) async fn failures_and_steps(
+        &self,
+        writes: &[PendingWrite],
+    ) -> Result<(Vec<Failure>, Vec<DoneStep>), Error> {
+        if self.replayed.header.next.is_empty() {
+            return Ok(Default::default());
+        }
+        let left = self.left(writes)?;
+        if self.graph.driver.is_some() {
+            return Ok((self.failures_of_pass(&left), self.steps_of_pass(&[], &left)));
+        }
+        let core = self.core();
+        let tasks = self.tasks(&core, &left);
+        let open: Vec<OpenTask<'_>> = tasks.open().collect();
+        let work = tasks.open_work(&*self.persistence.saver, &open).await?;
+        Ok((work.failures, work.steps))
+    }
+
+    /// The failures of a pass, in the order in which the nodes are declared.
+    fn failures_of_pass(&self, left: &Leftovers) -> Vec<Failure> {
+        let tasks = left.iter().filter(|(task, _)| **task != OF_RUN);
+        let mut found: Vec<Failure> = tasks.filter_map(|(_, left)| left.failed().cloned()).collect();
+        let at = |failure: &Failure| self.graph.core.by_name.get(failure.node()).copied().unwrap_or(u32::MAX);
+        found.sort_by(|a, b| (at(a), a.node()).cmp(&(at(b), b.node())));
+        found.extend(failure_of_all(self.place, left));
+        found
+    }
+
+    /// The durable steps of a pass, in the order in which the nodes are declared; `more` names temporary
+    /// nodes.
+    fn steps_of_pass(&self, more: &[String], left: &Leftovers) -> Vec<DoneStep> {
+        if left.values().all(|left| !left.has_steps()) {
+            return Vec::new();
+        }
+        let (core, place) = (&self.graph.core, self.place);
+        let (run, id) = (self.replayed.header.run, self.replayed.id);
+        let declared = core.names.iter().map(|name| &**name);
+        let temporary = more.iter().map(|name| &**name).filter(|name| !core.by_name.contains_key(*name));
+        let steps = declared.chain(temporary).flat_map(|node| {
+            let Place { thread, namespace } = place;
+            let CheckpointId { branch, step: parent, .. } = id;
+            let task =
+                TaskId::derive(&TaskPlace { thread, run, namespace, branch, parent, node, dispatch: None });
+            OpenTask { id: task, node: node.to_owned(), left: left.get(&task) }.steps(place)
+        });
+        steps.collect()
+    }
+
+    /// Adds the results of an unfinished pass.
+    fn add_pass(
+        &self,
+        driver: &Arc<dyn Driver>,
+        left: &Leftovers,
+        checkpoint: &mut Checkpoint<AnyState>,
+    ) -> Result<(), Error> {
+        let (core, place, codec) = (&self.graph.core, self.place, &self.persistence.codec);
+        checkpoint.next = replay_pass(driver, core, codec, place.thread, left, &mut checkpoint.values)?;
+        (checkpoint.edits, checkpoint.skips) = driver.edits(&checkpoint.values);
         #[cfg(feature = "draw")]
-        drawn: Some(super::drawn::Drawn::of(graph, place.namespace, header, &values)),
-        id: replayed.id,
-        parent: parent(replayed),
-        run: header.run,
-        source: header.source,
-        created: header.time(),
-        values,
-        merged: header.eager.log.iter().filter_map(|merge| Some(merge.ended.as_ref()?.2.clone())).collect(),
-        next: header.next.iter().map(|activation| activation.node.clone()).collect(),
-        finished: header.next.is_empty(),
-        deferred: header.deferred.clone(),
-        interrupts: Vec::new(),
-        failures: Vec::new(),
-        steps: Vec::new(),
-        children: Vec::new(),
-        abandoned: header.abandoned,
-        edits,
-        skips,
-        memories: memories.collect(),
-        unknown_fields,
-    })
-}
-
-/// Reads one checkpoint, with the failures in its own record.
-pub(super) fn past_checkpoint(
-    graph: &Attached,
-    persistence: &Persistence,
-    place: Place<'_>,
-    replayed: &Replay,
-) -> Result<Checkpoint<AnyState>, Error> {
-    let mut found = checkpoint(graph, persistence, place, replayed)?;
-    if graph.core.rules.discipline == Discipline::Eager {
-        let left = read_remains(&graph.core, place, (replayed.id, &replayed.header), &[])?.tasks;
-        let core = &RunGraph::restore(&graph.core, &replayed.header, &mut Vec::new());
-        let tasks = tasks(core, place, &replayed.header, replayed.id, &left);
-        found.failures = tasks.filter_map(|task| task.failure(place)).collect();
-    }
-    Ok(found)
-}
-
-/// Adds the updates of finished siblings, the questions of waiting ones, and the open work inside tasks.
-async fn add_left_over(
-    graph: &Attached,
-    persistence: &Persistence,
-    place: Place<'_>,
-    replayed: &Replay,
-    tail: &Tail,
-    checkpoint: &mut Checkpoint<AnyState>,
-) -> Result<(), Error> {
-    let header = &replayed.header;
-    let left = read_remains(&graph.core, place, (replayed.id, header), &tail.writes)?.tasks;
-    if let Some(driver) = &graph.driver {
-        return add_pass(graph, persistence, place, driver, &left, checkpoint);
-    }
-    for name in unknown_in_open_work(&graph.core, &header.eager.kept, &left) {
-        if !checkpoint.unknown_fields.contains(&name) {
-            checkpoint.unknown_fields.push(name);
+        if let Some(drawn) = &mut checkpoint.drawn {
+            drawn.set_finished(driver, &checkpoint.values);
         }
-    }
-    let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
-    let finished = done(core, place, header, replayed.id, &left).map(|result| {
-        let (step, _) = finished(core, &persistence.codec, place.thread, result, Misfit::LeaveOut)?;
-        Ok(Some(TaskOutput { update: update_of(step), routing: None }))
-    });
-    let mut finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
-    keep_overwrites(core, &mut finished);
-    let updates = finished.into_iter().flatten().filter_map(|done| done.update);
-    let mut values = checkpoint.values.clone();
-    // A reducer that panics fails the superstep, and not who reads its thread.
-    if let Ok(added) = catch_unwind(AssertUnwindSafe(|| add_updates(&core.schema, &mut values, updates))) {
-        added?;
-        checkpoint.values = values;
-    }
-    checkpoint.next.clear();
-    for task in tasks(core, place, header, replayed.id, &left) {
-        checkpoint.failures.extend(task.failure(place));
-        checkpoint.steps.extend(task.steps(place));
-        if task.left.is_some_and(TaskRemains::waits) {
+        for (task, left) in left {
+            let Some((_, request)) = left.open().next() else { continue };
+            let task = OpenTask { id: *task, node: request.node.clone(), left: Some(left) };
             checkpoint.interrupts.extend(interrupts(place, &task));
-        } else if core.uses.graphs {
-            let inside = open_work_inside(core, &*persistence.saver, place, &task).await?;
-            checkpoint.interrupts.extend(inside.requests.into_iter().map(|request| request.interrupt));
-            checkpoint.children.extend(inside.children);
-            checkpoint.failures.extend(inside.failures);
-            checkpoint.steps.extend(inside.steps);
         }
-        checkpoint.next.push(task.node);
+        let at = |interrupt: &Interrupt| core.by_name.get(&*interrupt.node).copied().unwrap_or(u32::MAX);
+        checkpoint.interrupts.sort_by_key(|interrupt| (at(interrupt), interrupt.id));
+        checkpoint.failures = self.failures_of_pass(left);
+        checkpoint.steps = self.steps_of_pass(&checkpoint.next, left);
+        Ok(())
     }
-    checkpoint.failures.extend(failure_of_all(place, &left));
-    Ok(())
 }
 
 /// Applies updates in task order.
@@ -381,99 +456,5 @@ fn add_updates(
             Err(error) => return Err(error),
         }
     }
-    Ok(())
-}
-
-/// The failures and the durable steps of a checkpoint's open tasks.
-pub(super) async fn failures_and_steps(
-    graph: &Attached,
-    persistence: &Persistence,
-    place: Place<'_>,
-    replayed: &Replay,
-    writes: &[PendingWrite],
-) -> Result<(Vec<Failure>, Vec<DoneStep>), Error> {
-    let header = &replayed.header;
-    if header.next.is_empty() {
-        return Ok(Default::default());
-    }
-    let left = read_remains(&graph.core, place, (replayed.id, header), writes)?.tasks;
-    if graph.driver.is_some() {
-        let steps = steps_of_pass(&graph.core, place, (header.run, replayed.id), &[], &left);
-        return Ok((failures_of_pass(&graph.core, place, &left), steps));
-    }
-    let core = &RunGraph::restore(&graph.core, header, &mut Vec::new());
-    let (mut failures, mut steps) = (Vec::new(), Vec::new());
-    for task in tasks(core, place, header, replayed.id, &left) {
-        failures.extend(task.failure(place));
-        steps.extend(task.steps(place));
-        if core.uses.graphs && !task.left.is_some_and(TaskRemains::waits) {
-            let inside = open_work_inside(core, &*persistence.saver, place, &task).await?;
-            failures.extend(inside.failures);
-            steps.extend(inside.steps);
-        }
-    }
-    failures.extend(failure_of_all(place, &left));
-    Ok((failures, steps))
-}
-
-/// The failures of a pass, in the order in which the nodes are declared.
-fn failures_of_pass(core: &GraphCore, place: Place<'_>, left: &Leftovers) -> Vec<Failure> {
-    let tasks = left.iter().filter(|(task, _)| **task != OF_RUN);
-    let mut found: Vec<Failure> = tasks.filter_map(|(_, left)| left.failed().cloned()).collect();
-    let at = |failure: &Failure| core.by_name.get(failure.node()).copied().unwrap_or(u32::MAX);
-    found.sort_by(|a, b| (at(a), a.node()).cmp(&(at(b), b.node())));
-    found.extend(failure_of_all(place, left));
-    found
-}
-
-/// The durable steps of a pass, in the order in which the nodes are declared; `more` names temporary nodes.
-fn steps_of_pass(
-    core: &GraphCore,
-    place: Place<'_>,
-    (run, id): (RunId, CheckpointId),
-    more: &[String],
-    left: &Leftovers,
-) -> Vec<DoneStep> {
-    if left.values().all(|left| !left.has_steps()) {
-        return Vec::new();
-    }
-    let declared = core.names.iter().map(|name| &**name);
-    let temporary = more.iter().map(|name| &**name).filter(|name| !core.by_name.contains_key(*name));
-    let steps = declared.chain(temporary).flat_map(|node| {
-        let Place { thread, namespace } = place;
-        let CheckpointId { branch, step: parent, .. } = id;
-        let task =
-            TaskId::derive(&TaskPlace { thread, run, namespace, branch, parent, node, dispatch: None });
-        OpenTask { id: task, node: node.to_owned(), left: left.get(&task) }.steps(place)
-    });
-    steps.collect()
-}
-
-/// Adds the results of an unfinished pass.
-fn add_pass(
-    graph: &Attached,
-    persistence: &Persistence,
-    place: Place<'_>,
-    driver: &Arc<dyn Driver>,
-    left: &Leftovers,
-    checkpoint: &mut Checkpoint<AnyState>,
-) -> Result<(), Error> {
-    let core = &graph.core;
-    let codec = &persistence.codec;
-    checkpoint.next = replay_pass(driver, core, codec, place.thread, left, &mut checkpoint.values)?;
-    (checkpoint.edits, checkpoint.skips) = driver.edits(&checkpoint.values);
-    #[cfg(feature = "draw")]
-    if let Some(drawn) = &mut checkpoint.drawn {
-        drawn.set_finished(driver, &checkpoint.values);
-    }
-    for (task, left) in left {
-        let Some((_, request)) = left.open().next() else { continue };
-        let task = OpenTask { id: *task, node: request.node.clone(), left: Some(left) };
-        checkpoint.interrupts.extend(interrupts(place, &task));
-    }
-    let at = |interrupt: &Interrupt| core.by_name.get(&*interrupt.node).copied().unwrap_or(u32::MAX);
-    checkpoint.interrupts.sort_by_key(|interrupt| (at(interrupt), interrupt.id));
-    checkpoint.failures = failures_of_pass(core, place, left);
-    checkpoint.steps = steps_of_pass(core, place, (checkpoint.run, checkpoint.id), &checkpoint.next, left);
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::problem::ThreadProblem;
-use super::view::{self, no_checkpointer};
+use super::view;
 use crate::engine::stored::{StoredRequest, from_bytes};
 use crate::error::Error;
 use crate::run::CompiledGraph;
@@ -96,7 +96,7 @@ impl WaitingThreads {
     }
 
     async fn ask(mut self) -> Result<Vec<WaitingThread>, Error> {
-        let persistence = self.graph.persistence.as_ref().ok_or_else(no_checkpointer)?;
+        let persistence = self.graph.kept()?;
         let mut asking =
             WaitingWalk { saver: Arc::clone(&persistence.saver), after: self.after.take(), at_once: None };
         let mut waiting = Vec::new();

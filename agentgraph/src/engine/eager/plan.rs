@@ -123,7 +123,7 @@ impl Loop {
                     let tail = persistence.saver.get(place, Some(id)).await?;
                     let mut tail = tail
                         .ok_or_else(|| unknown_read(place, id, self.position.graph.name(activation.node)))?;
-                    let replayed = replay(&persistence, place, &mut tail).await?;
+                    let replayed = replay(&*persistence.saver, place, &mut tail).await?;
                     Arc::new(restore(&self.position.graph, &persistence, place, &replayed)?.state)
                 }
             };

@@ -54,7 +54,7 @@ impl Journal {
         let changes = repeat == Repeat::Changes;
         if !changes || commit.note.source != Source::Loop {
             header.value("run", &self.head.run);
-            if let Some(call) = &self.call {
+            if let Some(call) = &self.head.call {
                 header.value("call", call);
             }
         }
@@ -88,16 +88,20 @@ impl Journal {
             header.value("session", &commit.sessions.encode()?);
         }
         if repeat == Repeat::Everything {
-            header.pairs(self.constants(core));
-            for (key, value) in &self.unknown.header {
-                header.raw(key, |bytes| bytes.extend_from_slice(value));
-            }
-            if let Some(parent) = self.origin.parent {
-                header.value("parent", &(parent.branch, parent.step));
-            }
+            self.encode_constants(&mut header, core);
         }
         header.finish();
         Ok(())
+    }
+
+    fn encode_constants(&self, header: &mut HeaderWriter<'_>, core: &RunGraph) {
+        header.pairs(self.constants(core));
+        for (key, value) in &self.unknown.header {
+            header.raw(key, |bytes| bytes.extend_from_slice(value));
+        }
+        if let Some(parent) = self.origin.parent {
+            header.value("parent", &(parent.branch, parent.step));
+        }
     }
 
     /// Encodes the stuck joins of subgraphs: all of them, or those that the head does not contain.

@@ -54,7 +54,7 @@ impl Journal {
         let DeferredCommit { source, abandoned, .. } = waiting.commit.take().unwrap_or_default();
         // A run inside a task keeps the source of its first commit: readers sum its updates back to that
         // point.
-        let begins = source == Source::Input && self.call.is_some();
+        let begins = source == Source::Input && self.head.call.is_some();
         let source = if begins { source } else { commit.source };
         waiting.commit = Some(DeferredCommit { source, abandoned: commit.abandoned.or(abandoned), ..commit });
     }

@@ -1,6 +1,5 @@
 //! Starting a node: calling it with the outputs it depends on, and polling it once in place.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,6 +9,7 @@ use crate::dependency::deps::{Deps, HeldOutput, Slot};
 use crate::dependency::node::{CallKind, begin};
 use crate::dependency::wiring::WiredNode;
 use crate::dependency::{Output, PassInput};
+use crate::engine::executor::timed;
 use crate::engine::pass::{Pass, outputs, outputs_mut};
 use crate::engine::running_tasks::RunningTask;
 use crate::erased::{NodeFuture, polled_by_engine};
@@ -134,20 +134,6 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
     }
 
-    /// The call, with its polls timed if the graph was slow.
-    fn timed(&self, request: TaskRequest, mut call: NodeFuture<AnyState>) -> NodeFuture<AnyState> {
-        let shared = &self.run.runtime.shared;
-        if !shared.graph.slow_polls.times_nodes() {
-            return call;
-        }
-        let shared = Arc::clone(shared);
-        let name = self.name(request.node).to_owned();
-        Box::pin(poll_fn(move |cx| {
-            let poll = || call.as_mut().poll(cx);
-            shared.graph.slow_polls.watch_node(&*shared.services, || name.clone(), poll)
-        }))
-    }
-
     fn call_now(&self, entry: &WiredNode<O, S>, request: TaskRequest) -> Result<O, BoxError> {
         let outputs = outputs::<O, S>(&self.run.position.state);
         let task =
@@ -194,8 +180,12 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             None => call(),
             Some(spans) => spans.in_node(self.name(request.node), request, call),
         });
-        let called = called.map(|call| self.timed(request, call));
-        called.unwrap_or_else(|panicked| Box::pin(std::future::ready(Err(panicked.into()))))
+        let shared = &self.run.runtime.shared;
+        match called {
+            Ok(call) if shared.graph.slow_polls.times_nodes() => timed(shared, request.node, call),
+            Ok(call) => call,
+            Err(panicked) => Box::pin(std::future::ready(Err(panicked.into()))),
+        }
     }
 
     /// The outputs of [`sources`](Pass::sources), kept alive while others are added.

@@ -12,12 +12,20 @@ use crate::words::{END, START};
 /// The problems of a graph that is compiled.
 #[derive(Default)]
 pub(crate) struct Problems {
-    pub(crate) list: Vec<Problem>,
+    list: Vec<Problem>,
 }
 
 impl Problems {
     pub(crate) fn add(&mut self, kind: ProblemKind, place: CodePlace) {
-        self.list.push(Problem { kind, place: Some(place) });
+        self.add_at(kind, Some(place));
+    }
+
+    pub(crate) fn add_at(&mut self, kind: ProblemKind, place: Option<CodePlace>) {
+        self.list.push(Problem { kind, place });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     /// The problems ordered by place, as in the code; those without a place come first.

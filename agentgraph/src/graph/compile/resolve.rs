@@ -27,8 +27,8 @@ pub(super) fn resolve_command_targets(
     nodes: &[DeclaredNode],
     problems: &mut Problems,
 ) -> Vec<CommandTargets> {
-    let resolve = |node: &DeclaredNode, problems: &mut Problems| match &node.node.settings.targets {
-        None if node.node.settings.commands => CommandTargets::Anywhere,
+    let resolve = |node: &DeclaredNode, problems: &mut Problems| match &node.node.settings.commands.targets {
+        None if node.node.settings.commands.may_be_returned => CommandTargets::Anywhere,
         None => CommandTargets::None,
         Some(targets) => {
             let known = targets.iter().filter_map(|name| {

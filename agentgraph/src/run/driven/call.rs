@@ -19,6 +19,9 @@ use crate::state::StoredState;
 use crate::typed::{AnySchema, AnyUpdate};
 use crate::words::{Budget, InterruptId, View, Views};
 
+/// Reads the input of a pass.
+pub(super) type ReadPass = fn(&[u8]) -> Result<AnyUpdate, Error>;
+
 /// What a caller asks of a thread: a call with its settings, as a serde value without the types of the state.
 /// A compact format such as MessagePack keeps it small.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -323,7 +326,7 @@ impl RunCall {
         &self,
         codec: &Codec,
         schema: &AnySchema,
-        pass: Option<fn(&[u8]) -> Result<AnyUpdate, Error>>,
+        pass: Option<ReadPass>,
     ) -> Result<CallRequest, Error> {
         let decoded = |update: &Blob| (codec.decode_update)(schema, &update.0);
         Ok(match &self.request {

@@ -161,8 +161,9 @@ pub trait HostedGraph: Sealed + Send + Sync + 'static {
 }
 
 mod sealed {
-    use super::{AnyState, AnyUpdate, Arc, Attached, Error, Event};
+    use super::{AnyState, Arc, Attached, Event};
     use crate::record::codec::Codec;
+    use crate::run::driven::call::ReadPass;
     use serde_json::Value;
 
     pub trait Sealed {
@@ -175,7 +176,7 @@ mod sealed {
         pub(super) codec: Codec,
         pub(super) event: fn(Event<AnyState>) -> Option<Value>,
         /// The update that starts a pass, from the bytes of its input. `None` if the graph has no passes.
-        pub(super) pass: Option<fn(&[u8]) -> Result<AnyUpdate, Error>>,
+        pub(super) pass: Option<ReadPass>,
     }
 }
 

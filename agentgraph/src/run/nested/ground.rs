@@ -48,7 +48,7 @@ impl ChildCall<'_> {
         let Some(mut tail) = persistence.saver.get(place, None).await? else {
             return Ok(CallGround::default());
         };
-        let newest = replay(persistence, place, &mut tail).await?;
+        let newest = replay(&*persistence.saver, place, &mut tail).await?;
         let own = is_of(&newest, self.call);
         if own || !self.call.is_named {
             let found = Some(self.restore_run(persistence, place, newest, tail)?);
@@ -75,7 +75,7 @@ impl ChildCall<'_> {
             Some(named) => {
                 let tail = persistence.saver.get(place, Some(named)).await?;
                 let mut tail = tail.ok_or_else(|| missing_checkpoint(place, named))?;
-                let replayed = replay(persistence, place, &mut tail).await?;
+                let replayed = replay(&*persistence.saver, place, &mut tail).await?;
                 Some(self.restore_run(persistence, place, replayed, tail)?)
             }
         };
