@@ -9,9 +9,7 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::message::{
-    Block, Message, Messages, Role, Sendable, ToolResult, ToolUse, is_answered, is_results,
-};
+use crate::message::{Block, Message, Messages, Role, ToolResult, ToolUse, is_answered, is_results};
 
 pub(crate) use call_ids::{make_calls_distinct, with_distinct_calls};
 
@@ -61,22 +59,20 @@ pub(crate) fn each_open_call(messages: &[Message]) -> impl Iterator<Item = &Tool
 /// assert_eq!(messages[3].text(), "never mind");
 /// ```
 pub fn complete(messages: &[Message]) -> Vec<Message> {
-    complete_after(Sendable::default().of(messages), messages)
+    let mut complete = Vec::with_capacity(messages.len() + 1);
+    complete_into(messages, &mut complete);
+    complete
 }
 
 /// The same, as a clone if all of it can be sent as it is.
 pub(crate) fn complete_list(messages: &Messages) -> Messages {
-    match messages.sendable() {
-        all if all == messages.len() => messages.clone(),
-        sendable => complete_after(sendable, messages).into(),
+    match messages.sendable() == messages.len() {
+        true => messages.clone(),
+        false => messages.completed(complete_into),
     }
 }
 
-/// `sendable` messages at the beginning can be sent as they are.
-fn complete_after(sendable: usize, messages: &[Message]) -> Vec<Message> {
-    let mut complete = Vec::with_capacity(messages.len() + 1);
-    let (before, mut rest) = messages.split_at(sendable);
-    complete.extend_from_slice(before);
+fn complete_into(mut rest: &[Message], complete: &mut Vec<Message>) {
     while let Some((message, after)) = rest.split_first() {
         rest = after;
         complete.push(message.clone());
@@ -85,10 +81,9 @@ fn complete_after(sendable: usize, messages: &[Message]) -> Vec<Message> {
         }
         let end = rest.iter().position(|next| next.role == Role::Assistant).unwrap_or(rest.len());
         let (turn, after) = rest.split_at(end);
-        complete_turn(message, turn, &mut complete);
+        complete_turn(message, turn, complete);
         rest = after;
     }
-    complete
 }
 
 /// Adds the messages after an answer: its results first, then the rest.

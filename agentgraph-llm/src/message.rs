@@ -6,6 +6,7 @@
 
 mod block;
 mod by_id;
+mod completed;
 mod ids;
 mod known;
 mod media;
@@ -25,7 +26,7 @@ pub use ids::MessageIds;
 pub use media::{Media, MediaSource};
 pub use messages::Messages;
 pub use origin::Origin;
-pub(crate) use sendable::{Sendable, is_answered, is_results};
+pub(crate) use sendable::{is_answered, is_results};
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

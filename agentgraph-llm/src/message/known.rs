@@ -2,8 +2,9 @@
 
 use hashbrown::HashTable;
 
-use super::Message;
+use super::completed::Completed;
 use super::sendable::Sendable;
+use super::{Message, Messages};
 
 /// The number of messages up to which a look at all of them is cheaper than tables. Tests cross it often.
 const FEW: usize = if cfg!(test) { 4 } else { 32 };
@@ -22,6 +23,7 @@ pub(super) struct Known {
     /// Several of these may have the same id; the table has the first of them.
     has_twins: bool,
     sendable: Sendable,
+    completed: Completed,
 }
 
 /// The position of a message, under the hash of an id.
@@ -32,13 +34,16 @@ struct Place {
 }
 
 impl Known {
-    pub(super) const NOTHING: Self = Known {
-        ids: HashTable::new(),
-        calls: HashTable::new(),
-        tabled: 0,
-        has_twins: false,
-        sendable: Sendable::NOTHING,
-    };
+    pub(super) const fn nothing() -> Self {
+        Known {
+            ids: HashTable::new(),
+            calls: HashTable::new(),
+            tabled: 0,
+            has_twins: false,
+            sendable: Sendable::NOTHING,
+            completed: Completed::nothing(),
+        }
+    }
 
     /// Looks at new messages.
     pub(super) fn learn(&mut self, messages: &[Message]) {
@@ -51,6 +56,7 @@ impl Known {
     /// Drops the entries of all messages but the first `len`.
     pub(super) fn truncate(&mut self, len: usize) {
         self.sendable.truncate(len);
+        self.completed.truncate(len);
         if self.tabled > len {
             self.ids.retain(|place| place.at < len);
             self.calls.retain(|place| place.at < len);
@@ -75,6 +81,15 @@ impl Known {
     /// How many messages at the beginning can be sent as they are.
     pub(super) fn sendable(&self, messages: &[Message]) -> usize {
         self.sendable.of(messages)
+    }
+
+    /// The conversation with the results of each answer in their place.
+    pub(super) fn completed(
+        &self,
+        messages: &[Message],
+        complete: fn(&[Message], &mut Vec<Message>),
+    ) -> Messages {
+        self.completed.of(messages, complete)
     }
 
     fn fill_tables(&mut self, messages: &[Message]) {

@@ -35,9 +35,14 @@ pub(super) struct List {
     known: Known,
 }
 
-static EMPTY: List = List { items: Vec::new(), known: Known::NOTHING };
+static EMPTY: List = List { items: Vec::new(), known: Known::nothing() };
 
 impl Messages {
+    /// A list without messages.
+    pub const fn new() -> Self {
+        Messages(None)
+    }
+
     /// Adds a message at the end, whatever its id is.
     pub fn push(&mut self, message: Message) {
         self.own().items.push(message);
@@ -58,6 +63,20 @@ impl Messages {
     pub(crate) fn sendable(&self) -> usize {
         let List { items, known } = self.list();
         known.sendable(items)
+    }
+
+    /// The conversation with the results of each answer in their place, as `complete` adds them to a list.
+    pub(crate) fn completed(&self, complete: fn(&[Message], &mut Vec<Message>)) -> Messages {
+        let List { items, known } = self.list();
+        known.completed(items, complete)
+    }
+
+    /// The first `len` messages, to which others are added.
+    pub(super) fn cut(&mut self, len: usize) -> &mut Vec<Message> {
+        let List { items, known } = self.own();
+        known.truncate(len);
+        items.truncate(len);
+        items
     }
 
     /// Adds new messages to the tables, so that the lookups above read none of them.
@@ -131,7 +150,7 @@ impl DerefMut for Messages {
     /// The caller may change any message, so the tables are dropped.
     fn deref_mut(&mut self) -> &mut Vec<Message> {
         match self.0.as_mut().and_then(Arc::get_mut) {
-            Some(list) => list.known = Known::NOTHING,
+            Some(list) => list.known = Known::nothing(),
             None => *self = Messages::from(self.to_vec()),
         }
         &mut self.own().items
@@ -146,7 +165,7 @@ impl AsRef<[Message]> for Messages {
 
 impl From<Vec<Message>> for Messages {
     fn from(items: Vec<Message>) -> Self {
-        Messages(Some(Arc::new(List { items, known: Known::NOTHING })))
+        Messages(Some(Arc::new(List { items, known: Known::nothing() })))
     }
 }
 

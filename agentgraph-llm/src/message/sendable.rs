@@ -4,7 +4,7 @@ use super::{Block, Message, Role};
 
 /// How many messages at the beginning can be sent as they are.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Sendable {
+pub(super) struct Sendable {
     len: usize,
     /// How many messages were looked at.
     at: usize,
@@ -16,7 +16,7 @@ impl Sendable {
     pub(super) const NOTHING: Self = Sendable { len: 0, at: 0, turn: 0 };
 
     /// Their number, after a look at new messages.
-    pub(crate) fn of(mut self, messages: &[Message]) -> usize {
+    pub(super) fn of(mut self, messages: &[Message]) -> usize {
         self.advance(messages);
         self.len
     }
