@@ -78,21 +78,23 @@ pub(super) async fn run_step(
         // A step that is not in the journal is the last one.
         let mine = if run.was_begun { work.clone() } else { work.take() };
         // Boxed, since the runtime moves what it is given from one of its futures to the next.
-        let step = move || Box::pin(async move {
-            let was_here = hosted.begun.begin(invocation, run.number);
-            let Some((about, call)) = mine.filter(|_| was_here || !run.was_begun) else {
+        let step = move || {
+            Box::pin(async move {
+                let was_here = hosted.begun.begin(invocation, run.number);
+                let Some((about, call)) = mine.filter(|_| was_here || !run.was_begun) else {
+                    hosted.begun.end(invocation, run.number);
+                    return Ok(Bytes::new());
+                };
+                if run.follows_failure {
+                    // A node that ends its process at once would do so before its beginning is stored.
+                    tokio::time::sleep(STORED).await;
+                }
+                let (end, payload) = run_while_stored(place, about, call, room, deaths).await?;
                 hosted.begun.end(invocation, run.number);
-                return Ok(Bytes::new());
-            };
-            if run.follows_failure {
-                // A node that ends its process at once would do so before its beginning is stored.
-                tokio::time::sleep(STORED).await;
-            }
-            let (end, payload) = run_while_stored(place, about, call, room, deaths).await?;
-            hosted.begun.end(invocation, run.number);
-            *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
-            Ok(payload)
-        });
+                *made.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+                Ok(payload)
+            })
+        };
         let end = ctx.run(step).name(name.clone()).await?;
         if !end.is_empty() {
             return Ok(end);
