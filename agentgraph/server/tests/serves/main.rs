@@ -25,6 +25,8 @@ mod every_route_is_described;
 mod hostile_requests_are_refused;
 mod items_are_shared_with_graphs;
 mod messages_have_langchains_shape;
+#[cfg(target_os = "linux")]
+mod open_streams_take_little_memory;
 #[cfg(all(unix, feature = "browser"))]
 mod page;
 mod pages_of_other_sites_are_kept_out;
