@@ -10,7 +10,7 @@ pub(crate) use assistants::{assistant_json, version_of};
 pub(crate) use events::NewEvent;
 pub(crate) use owned::{OWNER, owner_of};
 pub(crate) use states::{checkpoint_json, empty_state, interrupts_json};
-pub(crate) use threads::{named_back, rename, undone};
+pub(crate) use threads::{left_by_run, named_back, rename, seen_as, undone};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -92,17 +92,20 @@ impl App {
     }
 
     /// The server as a caller sees it.
-    pub(crate) fn seen_by(&self, caller: &Caller) -> Arc<Self> {
+    pub(crate) fn seen_by(self: &Arc<Self>, caller: &Caller) -> Arc<Self> {
+        if self.caller == *caller {
+            return Arc::clone(self);
+        }
         let all = Arc::clone(&self.all_records);
         let records: Arc<dyn Records> = match caller.name() {
             None => Arc::clone(&all),
             Some(name) => Arc::new(OwnedRecords { all: Arc::clone(&all), owner: name.to_owned() }),
         };
-        Arc::new(App { records, caller: caller.clone(), ..self.clone() })
+        Arc::new(App { records, caller: caller.clone(), ..App::clone(self) })
     }
 
     /// The whole server, for what goes on after a request.
-    pub(crate) fn whole(&self) -> Arc<Self> {
+    pub(crate) fn whole(self: &Arc<Self>) -> Arc<Self> {
         self.seen_by(&Caller::operator())
     }
 
@@ -137,7 +140,7 @@ impl App {
             version: 0,
             data,
         };
-        let added = self.records.insert(record.clone()).await?;
+        let added = self.records.put(vec![record.clone()]).await?;
         Ok(added.then_some(Record { version: 1, ..record }))
     }
 
@@ -147,30 +150,41 @@ impl App {
         &self,
         kind: Kind,
         id: &str,
-        change: impl FnMut(&mut Record) + Send,
-    ) -> Result<Option<Record>, RecordError> {
-        match self.records.get(kind, id).await? {
-            Some(record) => self.change_known(record, change).await,
-            None => Ok(None),
-        }
-    }
-
-    /// [`change`](Self::change) of a record as it was read before: it is read again only if it has changed.
-    pub(crate) async fn change_known(
-        &self,
-        mut record: Record,
         mut change: impl FnMut(&mut Record) + Send,
     ) -> Result<Option<Record>, RecordError> {
-        loop {
-            change(&mut record);
-            record.updated = ids::now();
-            if self.records.replace(record.clone()).await? {
-                record.version += 1;
-                return Ok(Some(record));
+        let mut changed = None;
+        let found = self.records.get(kind, id).await?;
+        let noting = |record: &mut Record| {
+            change(record);
+            changed = Some(Record { version: record.version + 1, ..record.clone() });
+        };
+        let is_there = self.change_known(found.into_iter().collect(), noting).await?;
+        Ok(changed.filter(|_| is_there))
+    }
+
+    /// Changes records as they were read before, all at once. They are read again only if one of them has
+    /// changed; those that are gone are left out. `false` if all are.
+    pub(crate) async fn change_known(
+        &self,
+        mut records: Vec<Record>,
+        mut change: impl FnMut(&mut Record) + Send,
+    ) -> Result<bool, RecordError> {
+        while !records.is_empty() {
+            let now = ids::now();
+            for record in &mut records {
+                record.updated = now;
+                change(record);
             }
-            let Some(found) = self.records.get(record.kind, &record.id).await? else { return Ok(None) };
-            record = found;
+            let known: Vec<_> = records.iter().map(|record| (record.kind, record.id.clone())).collect();
+            if self.records.put(records).await? {
+                return Ok(true);
+            }
+            records = Vec::new();
+            for (kind, id) in known {
+                records.extend(self.records.get(kind, &id).await?);
+            }
         }
+        Ok(false)
     }
 
     /// The graph of a thread: that of its metadata, which the first run writes.

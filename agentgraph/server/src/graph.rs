@@ -16,6 +16,9 @@ pub(crate) use restate::RestateGraph;
 pub(crate) use shown::{Opened, Order, ShownGraph};
 pub(crate) use typed::TypedGraph;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use agentgraph::Goto;
 use agentgraph::checkpoint::RunId;
 use agentgraph::run::{Interrupt, OpenChild, StopReason};
@@ -24,7 +27,9 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde_json::{Map, Value};
 
+use self::input::shown_update;
 use crate::error::Failed;
+use crate::messages;
 
 /// What the nodes of a run may ask about it: a node takes it as `CallContext<RunConfig>`.
 ///
@@ -95,10 +100,110 @@ pub(crate) enum Begin {
 
 /// What a run reports.
 pub(crate) enum GraphEvent {
-    /// An event in its JSON form, with messages in LangChain's shape.
-    Event(Value),
-    /// The last one, with the joins that never fired.
-    Ended(End, Value),
+    Event(RunEvent),
+    /// The last one.
+    Ended(Ended),
+}
+
+/// An event of a run.
+pub(crate) struct RunEvent {
+    /// Its type in the JSON form of events.
+    pub(crate) kind: Cow<'static, str>,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) step: u64,
+    pub(crate) task: Option<EventTask>,
+    /// The node; empty for an event of the run.
+    pub(crate) node: String,
+    /// The values or the update. Most updates have no reader, and are never made.
+    pub(crate) content: Option<Content>,
+    /// The other fields of the JSON form.
+    pub(crate) fields: Vec<(Cow<'static, str>, Value)>,
+}
+
+/// The task of an event.
+#[derive(Clone)]
+pub(crate) struct EventTask {
+    pub(crate) id: String,
+    pub(crate) index: u64,
+    pub(crate) attempt: u64,
+}
+
+/// How a call ended.
+pub(crate) struct Ended {
+    pub(crate) end: End,
+    /// The joins that never fired.
+    pub(crate) stuck: Value,
+    /// The thread as the call has left it, if it has finished.
+    pub(crate) last: Option<Last>,
+}
+
+/// The newest checkpoint of a thread after a run.
+pub(crate) struct Last {
+    pub(crate) id: CheckpointId,
+    pub(crate) run: RunId,
+    /// They are made if no event has shown them.
+    pub(crate) values: Content,
+    pub(crate) finished: bool,
+}
+
+/// Values or an update, with messages in LangChain's shape, when it is asked for.
+pub(crate) type Content = Box<dyn FnOnce() -> Value + Send + Sync>;
+
+impl From<Moment> for Last {
+    fn from(Moment { id, run, values, finished, .. }: Moment) -> Self {
+        Last { id, run, values: Box::new(|| values), finished }
+    }
+}
+
+impl RunEvent {
+    pub(crate) fn new(kind: &'static str, fields: Vec<(Cow<'static, str>, Value)>) -> Self {
+        let (namespace, node) = (Arc::from(""), String::new());
+        RunEvent { kind: kind.into(), namespace, step: 0, task: None, node, content: None, fields }
+    }
+
+    /// The values of a graph.
+    pub(crate) fn of_values(values: Value) -> Self {
+        RunEvent { content: Some(Box::new(|| values)), ..RunEvent::new("values", Vec::new()) }
+    }
+
+    /// An event in its JSON form.
+    fn of_json(event: Value) -> Self {
+        let mut read = RunEvent::new("", Vec::new());
+        let Value::Object(fields) = event else { return read };
+        for (name, field) in fields {
+            match (&*name, field) {
+                ("type", Value::String(kind)) => read.kind = kind.into(),
+                ("namespace", Value::String(namespace)) => read.namespace = namespace.into(),
+                ("node", Value::String(node)) => read.node = node,
+                ("step", step) => read.step = step.as_u64().unwrap_or_default(),
+                ("task", task) => read.task = EventTask::of_json(&task),
+                ("values", values) => read.content = Some(Box::new(|| messages::shown(values))),
+                ("update", update) => read.content = Some(Box::new(|| shown_update(update))),
+                (_, field) => read.fields.push((name.into(), field)),
+            }
+        }
+        read
+    }
+
+    /// A field that only some types of events have; null if there is none.
+    pub(crate) fn field(&self, name: &str) -> &Value {
+        self.fields().find(|(known, _)| *known == name).map_or(&Value::Null, |(_, field)| field)
+    }
+
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.fields.iter().map(|(name, field)| (&**name, field))
+    }
+}
+
+impl EventTask {
+    fn of_json(task: &Value) -> Option<Self> {
+        let number = |name: &str| task[name].as_u64().unwrap_or_default();
+        Some(EventTask {
+            id: task["id"].as_str()?.to_owned(),
+            index: number("index"),
+            attempt: number("attempt"),
+        })
+    }
 }
 
 /// How a call ended.
@@ -117,7 +222,8 @@ pub(crate) struct Moment {
     pub(crate) run: RunId,
     /// The reason for it, in one word.
     pub(crate) source: Value,
-    pub(crate) created: String,
+    /// In microseconds since 1970.
+    pub(crate) created: i64,
     pub(crate) values: Value,
     pub(crate) next: Vec<String>,
     pub(crate) finished: bool,
@@ -161,6 +267,11 @@ pub(crate) trait ServedGraph: ShownGraph + Send + Sync + 'static {
 
     /// Whether an input would be taken.
     fn check(&self, input: &Value) -> Result<(), Error>;
+
+    /// The newest checkpoint, perhaps without its values, for a run that begins.
+    fn head(&self, thread: &str) -> BoxFuture<'_, Result<Option<Moment>, Error>> {
+        self.state(thread, None)
+    }
 
     /// The newest checkpoint, or that one.
     fn state(&self, thread: &str, at: Option<CheckpointId>) -> BoxFuture<'_, Result<Option<Moment>, Error>>;

@@ -122,7 +122,7 @@ pub(crate) fn now() -> i64 {
 /// A time as RFC 3339 with microseconds.
 pub(crate) fn time(micros: i64) -> String {
     match Timestamp::from_microsecond(micros) {
-        Ok(at) => at.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string(),
+        Ok(at) => format!("{at:.6}").replace('Z', "+00:00"),
         Err(_) => String::new(),
     }
 }
@@ -132,13 +132,12 @@ pub(crate) fn micros(time: &str) -> Option<i64> {
     Some(time.parse::<Timestamp>().ok()?.as_microsecond())
 }
 
-/// A time on the wire, in milliseconds since 1970.
-pub(crate) fn millis(time: &str) -> Option<i64> {
-    Some(micros(time)?.div_euclid(1000))
+pub(crate) fn micros_of(at: SystemTime) -> i64 {
+    Timestamp::try_from(at).map(Timestamp::as_microsecond).unwrap_or_default()
 }
 
 pub(crate) fn system_time(at: SystemTime) -> String {
-    time(Timestamp::try_from(at).map(Timestamp::as_microsecond).unwrap_or_default())
+    time(micros_of(at))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use agentgraph::CancellationToken;
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, SetOnce, watch};
 use tokio_util::task::TaskTracker;
 
 /// An event as it is sent.
@@ -56,7 +56,7 @@ pub(crate) struct LiveRun {
     result: Mutex<Option<Value>>,
     trace: Mutex<Trace>,
     /// Whether its record is stored: the line waits for this before it starts the run.
-    is_stored: watch::Sender<Option<bool>>,
+    is_stored: SetOnce<bool>,
     /// Whether a task follows the run on another replica. Then nothing else sends.
     is_followed: AtomicBool,
     /// Whether this process has begun to drive it.
@@ -74,13 +74,16 @@ struct Progress {
     ended: bool,
 }
 
-/// What a run has done and when, for the page: the newest marks, each one object of JSON.
+/// What a run has done and when, for the page: the newest marks.
 #[derive(Default)]
 struct Trace {
     /// How many were dropped.
     dropped: usize,
-    marks: VecDeque<Arc<str>>,
+    marks: VecDeque<Arc<Mark>>,
 }
+
+/// Writes one object of JSON.
+pub(crate) type Mark = Box<dyn Fn() -> String + Send + Sync>;
 
 /// How many marks a run keeps: a run without an end fits into memory.
 const MARKS: usize = 8192;
@@ -98,7 +101,7 @@ impl LiveRun {
             stop: Mutex::default(),
             result: Mutex::default(),
             trace: Mutex::default(),
-            is_stored: watch::Sender::new(None),
+            is_stored: SetOnce::new(),
             is_followed: AtomicBool::new(false),
             has_begun: AtomicBool::new(false),
             news: Arc::default(),
@@ -125,22 +128,22 @@ impl LiveRun {
         *lock(&self.kept_log) = Some(log);
     }
 
-    pub(crate) fn send(&self, frame: Frame) {
+    pub(crate) fn send(&self, new: impl IntoIterator<Item = Frame>) {
         let mut frames = lock(&self.frames);
-        frames.push(Arc::new(frame));
+        frames.extend(new.into_iter().map(Arc::new));
         let count = frames.len();
         drop(frames);
         self.progress.send_modify(|progress| progress.frames = count);
     }
 
     /// Adds a mark to the trace.
-    pub(crate) fn mark(&self, mark: String) {
+    pub(crate) fn mark(&self, mark: Mark) {
         let mut trace = lock(&self.trace);
         if trace.marks.len() == MARKS {
             trace.marks.pop_front();
             trace.dropped += 1;
         }
-        trace.marks.push_back(mark.into());
+        trace.marks.push_back(Arc::new(mark));
         let count = trace.dropped + trace.marks.len();
         drop(trace);
         self.progress.send_modify(|progress| progress.marks = count);
@@ -148,7 +151,7 @@ impl LiveRun {
 
     /// At most `limit` marks from a position on: the position of the first one, which is greater if marks
     /// were dropped, and whether the run has ended. Waits until there is one.
-    pub(crate) async fn trace(&self, from: usize, limit: usize) -> (usize, Vec<Arc<str>>, bool) {
+    pub(crate) async fn trace(&self, from: usize, limit: usize) -> (usize, Vec<Arc<Mark>>, bool) {
         let mut progress = self.progress.subscribe();
         let _ = progress.wait_for(|progress| progress.marks > from || progress.ended).await;
         let trace = lock(&self.trace);
@@ -199,16 +202,13 @@ impl LiveRun {
     }
 
     pub(crate) fn stored(&self, is_stored: bool) {
-        self.is_stored.send_replace(Some(is_stored));
+        // It fails if it is known already.
+        let _ = self.is_stored.set(is_stored);
     }
 
     /// Waits until the record is stored; `false` if it could not be.
     pub(crate) async fn until_stored(&self) -> bool {
-        let mut stored = self.is_stored.subscribe();
-        match stored.wait_for(Option::is_some).await {
-            Ok(stored) => *stored == Some(true),
-            Err(_) => false,
-        }
+        *self.is_stored.wait().await
     }
 }
 
@@ -328,7 +328,7 @@ impl Live {
 
     /// The runs of a thread that this process has adopted, that are in the records and have not ended.
     pub(crate) fn adopted(&self, thread: &str) -> Vec<Arc<LiveRun>> {
-        let is_stored = |run: &LiveRun| *run.is_stored.borrow() == Some(true);
+        let is_stored = |run: &LiveRun| run.is_stored.get() == Some(&true);
         let is_open = |run: &&Arc<LiveRun>| run.thread == thread && is_stored(run) && !run.has_ended();
         lock(&self.runs).values().filter(is_open).cloned().collect()
     }

@@ -196,12 +196,10 @@ pub struct LogEntry {
 /// A store of records. [`conformance::check`] tests one.
 #[async_trait::async_trait]
 pub trait Records: Send + Sync + 'static {
-    /// Adds a record. `false` if there is one with its id; then nothing changes.
-    async fn insert(&self, record: Record) -> Result<bool, RecordError>;
-
-    /// Replaces the record that has this version, and counts the version up. `false` if it has another
-    /// version or is not there; then nothing changes.
-    async fn replace(&self, record: Record) -> Result<bool, RecordError>;
+    /// Adds the records whose version is 0 and replaces the others, if the store has them in the version that
+    /// they name, and counts their versions up: all of them, or none. `false` if the id of a new record is
+    /// taken, or a record to be replaced has another version or is missing; then nothing changes.
+    async fn put(&self, records: Vec<Record>) -> Result<bool, RecordError>;
 
     /// Reads a record.
     async fn get(&self, kind: Kind, id: &str) -> Result<Option<Record>, RecordError>;

@@ -18,7 +18,6 @@ mod ui;
 
 use std::sync::Arc;
 
-use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, StatusCode};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
@@ -36,7 +35,6 @@ use crate::error::ApiError;
 pub(crate) use self::pages::Pages;
 
 pub(crate) fn router(app: Arc<App>, access: Arc<Access>, pages: Arc<Pages>) -> Router {
-    let max_body = app.settings.max_body;
     Router::new()
         .route("/info", get(info))
         .merge(assistants::routes())
@@ -56,7 +54,6 @@ pub(crate) fn router(app: Arc<App>, access: Arc<Access>, pages: Arc<Pages>) -> R
         .method_not_allowed_fallback(async || {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
         })
-        .layer(DefaultBodyLimit::max(max_body))
         .layer(middleware::from_fn_with_state(Arc::clone(&pages), check_page))
         .layer(cors(&pages))
         .with_state(app)

@@ -20,11 +20,12 @@ use std::time::Duration;
 
 use agentgraph::run::StopReason;
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 
-use self::drive::Halt;
+use self::drive::{Ground, Halt};
 use self::events::Events;
 use crate::access::Caller;
-use crate::app::{App, OWNER, OnRestart, object_of, owner_of};
+use crate::app::{App, OnRestart, merge, owner_of};
 use crate::error::{ApiError, RecordError, not_on_restate};
 use crate::graph::End;
 use crate::ids;
@@ -44,36 +45,48 @@ impl App {
     /// Takes a run into the line of its thread. It starts at once if the thread is idle.
     pub(crate) async fn accept(
         self: &Arc<Self>,
-        thread: &Record,
-        request: &RunRequest,
-    ) -> Result<(Record, Arc<LiveRun>), ApiError> {
-        let assistant = &request.assistant;
-        if let Some(graph) = self.graph_of(thread)
+        thread: Record,
+        run: Record,
+        assistant: &Record,
+        strategy: Strategy,
+    ) -> Result<Arc<LiveRun>, ApiError> {
+        if let Some(graph) = self.graph_of(&thread)
             && !self.graphs.get(&assistant.parent).is_some_and(|other| Arc::ptr_eq(other, graph))
         {
             let detail = format!("the thread belongs to another graph than {}", assistant.parent);
             return Err(ApiError::conflict(detail));
         }
-        if request.strategy == Strategy::RollBack {
+        if strategy == Strategy::RollBack {
             self.check_rollback(&assistant.parent)?;
         }
         let limit = self.settings.max_runs;
         let permit = self.live.queued.take(&self.caller, limit);
         let permit = permit.ok_or_else(|| ApiError::too_many("too_many_runs", "runs", limit))?;
-        let id = ids::new_id();
         if let Some(shared) = self.records.shared() {
-            let run = new_run(&id, thread, request);
-            return self.admit(shared, thread, request, (run, permit)).await;
+            return self.admit(shared, &thread, strategy, (run, permit)).await;
         }
-        let live = LiveRun::new(&id, &thread.id, owner_of(thread), Some(permit));
-        let Some(must_drive) = self.live.join(&live, request.strategy) else { return Err(busy()) };
-        if must_drive {
-            let (app, thread) = (self.whole(), thread.id.clone());
-            self.live.tasks.spawn(async move { app.drive_line(&thread).await });
-        }
-        let stored = self.store_run(thread, &id, request).await;
-        live.stored(stored.is_ok());
-        Ok((stored?, live))
+        let live = LiveRun::new(&run.id, &thread.id, owner_of(&thread), Some(permit));
+        let ground = self.ground(run, thread, Some(assistant));
+        let ground = ground.ok_or_else(|| ApiError::unknown("Graph", &assistant.parent))?;
+        let Some(must_drive) = self.live.join(&live, strategy) else { return Err(busy()) };
+        let (tell, stored) = oneshot::channel();
+        let (asker, app, taken) = (Arc::clone(self), self.whole(), Arc::clone(&live));
+        // In a task of its own, since the caller may leave: a run in a line is stored, or will not be.
+        self.live.tasks.spawn(async move {
+            let stored = asker.store_run(ground, must_drive).await;
+            taken.stored(stored.is_ok());
+            let (told, ground) =
+                stored.map_or_else(|error| (Err(error), None), |ground| (Ok(()), Some(ground)));
+            // It fails if the caller has left.
+            let _ = tell.send(told);
+            if must_drive {
+                // First the answer to the request: clients wait for it before they read events of the run.
+                tokio::task::yield_now().await;
+                app.drive_line(&taken.thread, ground).await;
+            }
+        });
+        stored.await.map_err(|_| ApiError::conflict("the server ends"))??;
+        Ok(live)
     }
 
     /// Whether runs of a graph can be undone.
@@ -86,17 +99,29 @@ impl App {
         }
     }
 
-    async fn store_run(&self, thread: &Record, id: &str, request: &RunRequest) -> Result<Record, ApiError> {
-        let run = new_run(id, thread, request);
-        if !self.records.insert(run.clone()).await? {
-            return Err(ApiError::conflict("the run already exists"));
+    /// Stores a run with what its thread knows of it, and what its driver needs to know.
+    async fn store_run(&self, mut ground: Ground, starts: bool) -> Result<Ground, ApiError> {
+        if starts {
+            ground.begin().await;
         }
-        self.change_known(thread.clone(), |thread| request.note_in(thread)).await?;
-        Ok(Record { version: 1, ..run })
+        loop {
+            note_in(&ground.run, &mut ground.thread);
+            if self.records.put(vec![ground.run.clone(), ground.thread.clone()]).await? {
+                ground.run.version += 1;
+                ground.thread.version += 1;
+                return Ok(ground);
+            }
+            let known = ground.thread.version;
+            ground.thread = self.thread(&ground.thread.id).await?;
+            if ground.thread.version == known {
+                return Err(ApiError::conflict("the run already exists"));
+            }
+        }
     }
 
-    /// Drives the runs of a thread, one after the other, until there is none.
-    async fn drive_line(self: Arc<Self>, thread: &str) {
+    /// Drives the runs of a thread, one after the other, until there is none. The ground of the first may be
+    /// known.
+    async fn drive_line(self: Arc<Self>, thread: &str, mut known: Option<Ground>) {
         while let Some(live) = self.live.next(thread) {
             if !live.until_stored().await {
                 live.end(Value::Null);
@@ -104,7 +129,7 @@ impl App {
                 continue;
             }
             let [mut pause, longest] = AGAIN;
-            while let Err(Halt::Records(error)) = self.drive(&live, None).await {
+            while let Err(Halt::Records(error)) = self.drive(&live, None, known.take()).await {
                 tracing::warn!(%error, run = live.id, "a run is driven again, since its store failed");
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
@@ -136,7 +161,7 @@ impl App {
                     live.stored(true);
                     if self.live.join(&live, Strategy::Enqueue) == Some(true) {
                         let (app, thread) = (Arc::clone(self), run.parent.clone());
-                        self.live.tasks.spawn(async move { app.drive_line(&thread).await });
+                        self.live.tasks.spawn(async move { app.drive_line(&thread, None).await });
                     }
                     continue;
                 }
@@ -154,7 +179,7 @@ impl App {
         });
         self.set_status(&run.id, "error", &failed).await?;
         self.log_mark(run, &failed).await?;
-        self.thread_has_changed(&run.parent, "error", Some(failed), &Map::new()).await
+        self.thread_has_changed(&run.parent, "error", Some(&failed)).await
     }
 
     /// Tells the readers of a thread that a run ended with its process.
@@ -251,19 +276,11 @@ fn busy() -> ApiError {
     ApiError::conflict(detail)
 }
 
-/// The record of a run that a client asks for.
-fn new_run(id: &str, thread: &Record, request: &RunRequest) -> Record {
-    let now = ids::now();
-    let mut metadata = request.metadata.clone();
-    metadata.extend(owner_of(thread).map(|owner| (OWNER.to_owned(), owner.into())));
-    let data = object_of([
-        ("assistant_id", request.assistant.id.clone().into()),
-        ("graph_id", request.assistant.parent.clone().into()),
-        ("metadata", metadata.into()),
-        ("kwargs", request.kwargs.clone()),
-        ("multitask_strategy", request.strategy_name.clone().into()),
-        ("is_temporary", request.is_temporary.into()),
-    ]);
-    let (id, parent, status) = (id.to_owned(), thread.id.clone(), "pending".to_owned());
-    Record { kind: Kind::Run, id, parent, status, created: now, updated: now, version: 0, data }
+/// What a thread knows of its newest run.
+fn note_in(run: &Record, thread: &mut Record) {
+    let about = ["graph_id", "assistant_id"].map(|name| (name.to_owned(), run.data[name].clone()));
+    "busy".clone_into(&mut thread.status);
+    merge(&mut thread.data["metadata"], &Map::from_iter(about));
+    thread.data["config"] = run.data["kwargs"]["config"].clone();
+    thread.updated = ids::now();
 }

@@ -54,22 +54,22 @@ impl OwnedRecords {
 
 #[async_trait]
 impl Records for OwnedRecords {
-    async fn insert(&self, mut record: Record) -> Result<bool, RecordError> {
-        let owner = Map::from_iter([(OWNER.to_owned(), Value::from(&*self.owner))]);
-        super::merge(&mut record.data["metadata"], &owner);
-        self.all.insert(record).await
-    }
-
-    async fn replace(&self, mut record: Record) -> Result<bool, RecordError> {
-        match self.all.get(record.kind, &record.id).await? {
-            None => Ok(false),
-            Some(found) if self.has(&found) => {
-                record.data["metadata"][OWNER] = Value::from(&*self.owner);
-                self.all.replace(record).await
+    async fn put(&self, mut records: Vec<Record>) -> Result<bool, RecordError> {
+        for record in &mut records {
+            let is_new = record.version == 0;
+            let found = if is_new { None } else { self.all.get(record.kind, &record.id).await? };
+            match found {
+                None if !is_new => return Ok(false),
+                // Not `false`: the change would begin again, without an end.
+                Some(found) if !self.has(&found) => {
+                    return Err(RecordError::new("a caller cannot change a record that it does not own"));
+                }
+                _ => {}
             }
-            // Not `false`: the change would begin again, without an end.
-            Some(_) => Err(RecordError::new("a caller cannot change a record that it does not own")),
+            let owner = Map::from_iter([(OWNER.to_owned(), Value::from(&*self.owner))]);
+            super::merge(&mut record.data["metadata"], &owner);
         }
+        self.all.put(records).await
     }
 
     async fn get(&self, kind: Kind, id: &str) -> Result<Option<Record>, RecordError> {

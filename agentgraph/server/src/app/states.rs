@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use agentgraph::CheckpointId;
 use agentgraph::run::{Interrupt, InterruptKind, OpenChild};
 use serde_json::{Map, Value, json};
 
 use super::App;
-use super::threads::renamed;
+use super::threads::{renamed, seen_as};
 use crate::error::ApiError;
 use crate::graph::{Moment, ServedGraph};
 use crate::ids::{self, WirePlace};
@@ -24,6 +25,24 @@ pub(crate) struct StateForm<'a> {
 }
 
 impl App {
+    /// The newest checkpoint of a thread as clients see it. After a rollback that is the one before the run,
+    /// with the open work of the one that has its state again.
+    pub(crate) async fn as_seen(
+        &self,
+        thread: &Record,
+        graph: &dyn ServedGraph,
+        head: Option<Moment>,
+    ) -> Result<Option<Moment>, agentgraph::Error> {
+        let Some(head) = head else { return Ok(None) };
+        let seen = seen_as(thread, head.id);
+        if seen == head.id {
+            return Ok(Some(head));
+        }
+        let before = graph.state(&thread.id, Some(seen)).await?;
+        let Moment { interrupts, failures, children, .. } = head;
+        Ok(before.map(|before| Moment { interrupts, failures, children, ..before }))
+    }
+
     pub(crate) async fn state_form<'a>(
         &self,
         thread: &'a Record,
@@ -111,7 +130,7 @@ impl StateForm<'_> {
         let begins = moment.source == "input";
         let parent = match (begins, moment.parent) {
             (true, _) => Some(WirePlace::before(moment.id)),
-            (false, parent) => parent.map(WirePlace::at),
+            (false, parent) => self.seen_parent(parent),
         };
         let source = if begins { "loop".into() } else { moment.source.clone() };
         let step = i64::try_from(moment.id.step).unwrap_or(i64::MAX);
@@ -137,7 +156,7 @@ impl StateForm<'_> {
         };
         let values = before.map_or(&initial, |before| &before.values);
         let step = i64::try_from(moment.id.step).unwrap_or(i64::MAX) - 1;
-        let parent = moment.parent.map(WirePlace::at);
+        let parent = self.seen_parent(moment.parent);
         let place = WirePlace::before(moment.id);
         let shown = Shown { namespace, place, parent, source: "input".into(), step };
         let id = ids::derived(&format!("{}:{}:__start__", self.thread.id, moment.id));
@@ -146,6 +165,10 @@ impl StateForm<'_> {
             "interrupts": [], "checkpoint": null, "state": null, "result": null,
         }]);
         self.shown(moment, shown, values, json!(["__start__"]), task)
+    }
+
+    fn seen_parent(&self, parent: Option<CheckpointId>) -> Option<WirePlace> {
+        parent.map(|parent| WirePlace::at(seen_as(self.thread, parent)))
     }
 
     fn shown(&self, moment: &Moment, shown: Shown<'_>, values: &Value, next: Value, tasks: Value) -> Value {
@@ -166,7 +189,7 @@ impl StateForm<'_> {
                 "thread_id": thread, "graph_id": self.thread.data["metadata"]["graph_id"],
                 "assistant_id": self.thread.data["metadata"]["assistant_id"],
             },
-            "created_at": moment.created,
+            "created_at": ids::time(moment.created),
             "checkpoint_id": checkpoint["checkpoint_id"],
             "parent_checkpoint_id": parent.as_ref().map(|parent| parent["checkpoint_id"].clone()),
             "checkpoint": checkpoint,

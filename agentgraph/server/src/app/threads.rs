@@ -61,7 +61,8 @@ impl App {
         }
     }
 
-    /// Notes that what the thread has after a checkpoint, up to another one, was rolled back.
+    /// Notes that what the thread has after a checkpoint was rolled back, up to the one that has its state
+    /// again.
     pub(crate) async fn has_undone(
         &self,
         id: &str,
@@ -76,23 +77,30 @@ impl App {
         self.change(Kind::Thread, id, changed).await.map(drop)
     }
 
-    /// Notes what a run has left of a thread.
+    /// Notes that the state of a thread is another one.
     pub(crate) async fn thread_has_changed(
         &self,
         id: &str,
         status: &str,
-        error: Option<Value>,
-        renamed: &Map<String, Value>,
+        error: Option<&Value>,
     ) -> Result<(), RecordError> {
-        let changed = |thread: &mut Record| {
-            status.clone_into(&mut thread.status);
-            thread.data["error"] = error.clone().unwrap_or_default();
-            thread.data["state_updated"] = ids::now().into();
-            if !renamed.is_empty() {
-                super::merge(&mut thread.data["message_ids"], renamed);
-            }
-        };
+        let changed = |thread: &mut Record| left_by_run(thread, status, error, &Map::new());
         self.change(Kind::Thread, id, changed).await.map(drop)
+    }
+}
+
+/// Notes what a run has left of its thread, with the ids of messages that its readers have seen.
+pub(crate) fn left_by_run(
+    thread: &mut Record,
+    status: &str,
+    error: Option<&Value>,
+    renamed: &Map<String, Value>,
+) {
+    status.clone_into(&mut thread.status);
+    thread.data["error"] = error.cloned().unwrap_or_default();
+    thread.data["state_updated"] = ids::now().into();
+    if !renamed.is_empty() {
+        super::merge(&mut thread.data["message_ids"], renamed);
     }
 }
 
@@ -103,6 +111,15 @@ pub(crate) fn undone(thread: &Record) -> Vec<(Bound<CheckpointId>, Bound<Checkpo
     ranges
         .filter_map(|range| Some((Bound::Excluded(id(range, 0)?), Bound::Included(id(range, 1)?))))
         .collect()
+}
+
+/// The checkpoint as which clients see one. A rollback stores the state before the run once more, in a
+/// checkpoint that is the one before the run to clients.
+pub(crate) fn seen_as(thread: &Record, id: CheckpointId) -> CheckpointId {
+    undone(thread).into_iter().rev().fold(id, |id, range| match range {
+        (Bound::Excluded(before), Bound::Included(again)) if id == again => before,
+        _ => id,
+    })
 }
 
 /// The values with the ids that clients have seen in the pieces of messages.

@@ -19,9 +19,8 @@ pub(super) fn update_of<S: StoredState>(schema: &S::Schema, input: &Value) -> Re
     let is_channel = |name: &str| S::channels(schema).iter().any(|channel| channel.name == name);
     let channels = || fields.iter().filter(|(name, _)| is_channel(name));
     // Mostly each value is what its channel takes as it is.
-    let as_is = channels().map(|(name, value)| (name.clone(), as_is(value))).collect::<Map<_, _>>();
-    if !as_is.is_empty()
-        && let Ok(update) = decode::<S>(schema, &as_is)
+    if channels().next().is_some()
+        && let Ok(update) = decode::<S>(schema, channels().map(|(name, value)| (name, as_is(value))))
     {
         return Ok(update);
     }
@@ -39,11 +38,14 @@ pub(super) fn update_of<S: StoredState>(schema: &S::Schema, input: &Value) -> Re
 }
 
 /// An update as the engine stores it: a map from channel to the bytes of its write.
-fn decode<S: StoredState>(schema: &S::Schema, writes: &Map<String, Value>) -> Result<S::Update, Error> {
+fn decode<'a, S: StoredState>(
+    schema: &S::Schema,
+    writes: impl IntoIterator<Item = (&'a String, impl Serialize)>,
+) -> Result<S::Update, Error> {
     let unreadable = |error: rmp_serde::encode::Error| Error::new(Code::BadInput, error.to_string());
     let mut encoded = BTreeMap::new();
     for (channel, write) in writes {
-        encoded.insert(channel, Bytes(rmp_serde::to_vec_named(write).map_err(unreadable)?));
+        encoded.insert(channel, Bytes(rmp_serde::to_vec_named(&write).map_err(unreadable)?));
     }
     let bytes = rmp_serde::to_vec_named(&encoded).map_err(unreadable)?;
     Ok(S::decode_update(schema, &bytes)?)
@@ -58,11 +60,11 @@ impl Serialize for Bytes {
 }
 
 /// The write of a channel for a value as it is: the first of [`readings`].
-fn as_is(value: &Value) -> Value {
-    match value.get("__overwrite__") {
-        Some(value) => json!({ "Overwrite": value }),
-        None => json!({ "Reduce": value }),
-    }
+fn as_is(value: &Value) -> BTreeMap<&str, &Value> {
+    BTreeMap::from([match value.get("__overwrite__") {
+        Some(value) => ("Overwrite", value),
+        None => ("Reduce", value),
+    }])
 }
 
 /// The write of a channel: the first reading of the value that has the channel's type.

@@ -2,6 +2,7 @@
 //! client describes it, and runs nothing.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentgraph::run::{Branch, StopReason};
@@ -13,10 +14,11 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
-use super::typed::{ended_as, with_shown_messages};
-use super::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, ShownGraph, Start};
-use super::{HistoryStart, Opened, Order, TypedGraph};
+use super::typed::ended_as;
+use super::{Begin, Call, Edit, End, Ended, GraphEvent, Moment, RunConfig, RunEvent, ServedGraph};
+use super::{HistoryStart, Opened, Order, ShownGraph, Start, TypedGraph};
 use crate::error::not_on_restate;
+use crate::messages;
 
 /// The header of a call that has what its nodes may ask about its run.
 const RUN: &str = "agentgraph-run";
@@ -150,7 +152,7 @@ impl<S: StoredState> ServedGraph for RestateGraph<S> {
             events,
             canceller,
             drain,
-            shown: Box::new(shown),
+            shown: Arc::new(shown),
             last: None,
             end: None,
             is_over: false,
@@ -285,7 +287,7 @@ struct UnderWay<S: StoredState> {
     events: BoxStream<'static, RemoteEvent<S>>,
     canceller: BoxFuture<'static, Infallible>,
     drain: CancellationToken,
-    shown: Box<dyn Fn(&S) -> Value + Send + Sync>,
+    shown: Arc<dyn Fn(&S) -> Value + Send + Sync>,
     /// The last values of the graph that were told.
     last: Option<Value>,
     /// The end, while the values before it are told.
@@ -309,7 +311,9 @@ impl<S: StoredState> UnderWay<S> {
                 // The call goes on, and the next process finds it by its name.
                 () = self.drain.cancelled() => {
                     self.is_over = true;
-                    return Some((GraphEvent::Ended(End::Stopped(StopReason::Drained), Value::Null), self));
+                    let end = End::Stopped(StopReason::Drained);
+                    let ended = Ended { end, stuck: Value::Null, last: None };
+                    return Some((GraphEvent::Ended(ended), self));
                 }
             };
             if let Some(shown) = self.taken(event) {
@@ -325,24 +329,24 @@ impl<S: StoredState> UnderWay<S> {
                 if event["type"] == "values" && event["namespace"] == "" {
                     self.last = Some(event["values"].clone());
                 }
-                Some(GraphEvent::Event(with_shown_messages(event)))
+                Some(GraphEvent::Event(RunEvent::of_json(event)))
             }
             // Pieces of the message that the task was sending come again.
             RemoteEvent::Restarted { task } => {
                 let piece = json!({ "restarted": {} });
                 let event =
                     json!({ "type": "message", "namespace": "", "task": { "id": task }, "piece": piece });
-                Some(GraphEvent::Event(event))
+                Some(GraphEvent::Event(RunEvent::of_json(event)))
             }
             RemoteEvent::Ended(ended) => {
-                let end = ended_as(&ended);
                 let output = ended.as_ref().ok().map(|outcome| (self.shown)(outcome.output()));
+                let shown = Arc::clone(&self.shown);
+                let end = ended_as(ended, move |state| shown(state));
                 match output.filter(|output| self.last.as_ref() != Some(output)) {
                     // Events may be lost, and are while nobody listens. The end is not.
                     Some(values) => {
                         self.end = Some(end);
-                        let event = json!({ "type": "values", "namespace": "", "values": values });
-                        Some(GraphEvent::Event(with_shown_messages(event)))
+                        Some(GraphEvent::Event(RunEvent::of_values(messages::shown(values))))
                     }
                     None => {
                         self.is_over = true;

@@ -1,7 +1,9 @@
 //! [`TypedGraph`]: a compiled graph as a [`ServedGraph`]. The only code that is compiled for each state.
 
+use std::sync::Arc;
+
 use agentgraph::graph::EdgeKind;
-use agentgraph::run::{Checkpoint, RunBuilder, WhenBusy};
+use agentgraph::run::{Checkpoint, RunBuilder, TaskEnd, WhenBusy};
 use agentgraph::state::StoredState;
 use agentgraph::{CheckpointId, CompiledGraph, Error, Event, EventKind, Outcome};
 use futures_util::future::BoxFuture;
@@ -10,7 +12,8 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use super::input::{shown_update, update_of};
-use super::{Begin, Call, Edit, End, GraphEvent, HistoryStart, Moment, ServedGraph, Start};
+use super::{Begin, Call, Content, Edit, End, Ended, EventTask, GraphEvent, HistoryStart, Last, Moment};
+use super::{RunEvent, ServedGraph, Start};
 use crate::error::Failed;
 use crate::ids;
 use crate::messages;
@@ -38,7 +41,7 @@ fn moment<T>(found: Checkpoint<T>, values: Value) -> Moment {
         parent: found.parent,
         run: found.run,
         source: json!(found.source),
-        created: ids::system_time(found.created),
+        created: ids::micros_of(found.created),
         values: messages::shown(values),
         next: found.next,
         finished: found.finished,
@@ -108,11 +111,18 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
         // Whatever the client reads, the run's trace has the tasks of subgraphs.
         let run = run.subgraphs().thread(thread).when_busy(when_busy).views(views);
         let run = run.durability(durability).context(call.config);
-        Ok(run.cancel(call.cancel).drain(call.drain).stream().map(seen).boxed())
+        let graph = self.graph.clone();
+        let events = run.cancel(call.cancel).drain(call.drain).stream();
+        Ok(events.map(move |event| seen(&graph, event)).boxed())
     }
 
     fn check(&self, input: &Value) -> Result<(), Error> {
         self.update(input).map(drop)
+    }
+
+    fn head(&self, thread: &str) -> BoxFuture<'_, Result<Option<Moment>, Error>> {
+        let thread = thread.to_owned();
+        async move { Ok(self.graph.state(&thread).await?.map(|found| moment(found, Value::Null))) }.boxed()
     }
 
     fn state(&self, thread: &str, at: Option<CheckpointId>) -> BoxFuture<'_, Result<Option<Moment>, Error>> {
@@ -209,36 +219,65 @@ fn wire_name(name: &str) -> &str {
     }
 }
 
-/// An event in its JSON form, with messages as clients know them.
-fn seen<S: StoredState>(event: Event<S>) -> GraphEvent {
-    if let EventKind::Ended(ended) = &event.kind {
-        return ended_as(ended);
-    }
-    let shown = event.to_json().unwrap_or_else(|error| {
-        json!({ "type": "unreadable", "namespace": "", "step": event.step, "message": error.to_string() })
-    });
-    GraphEvent::Event(with_shown_messages(shown))
-}
-
-pub(super) fn with_shown_messages(mut event: Value) -> Value {
-    if let Some(values) = event.get_mut("values") {
-        *values = messages::shown(values.take());
-    }
-    if let Some(update) = event.get_mut("update") {
-        *update = shown_update(update.take());
-    }
-    event
-}
-
-pub(super) fn ended_as<S>(ended: &Result<Outcome<S>, Error>) -> GraphEvent {
-    let stuck = ended.as_ref().map(stuck_joins).unwrap_or_default();
-    let end = match ended {
-        Ok(Outcome::Finished { .. }) => End::Finished,
-        Ok(Outcome::Interrupted { interrupts, .. }) => End::Interrupted(interrupts.clone()),
-        Ok(Outcome::Stopped { reason, .. }) => End::Stopped(*reason),
-        Err(error) => End::Failed(Failed::of(error)),
+/// An event without the type of its state. The JSON form of an event is a map that takes longer than the
+/// event; those that every superstep has are read without it.
+fn seen<S: StoredState>(graph: &CompiledGraph<S>, event: Event<S>) -> GraphEvent {
+    let fields = match &event.kind {
+        EventKind::Ended(_) => {
+            let (graph, ended) = (graph.clone(), event.into_outcome());
+            let shown = move |state: &S| graph.state_json(state);
+            return ended.map_or(GraphEvent::Event(RunEvent::new("", Vec::new())), |it| ended_as(it, shown));
+        }
+        EventKind::Values(_) | EventKind::Update { .. } | EventKind::TaskStarted { .. } => Vec::new(),
+        EventKind::TaskEnded { end: TaskEnd::Done, .. } => vec![("status".into(), "done".into())],
+        EventKind::Checkpoint { id, source, next } => vec![
+            ("checkpoint".into(), id.to_string().into()),
+            ("source".into(), json!(source)),
+            ("next".into(), json!(next)),
+        ],
+        _ => return GraphEvent::Event(RunEvent::of_json(json_of(&event))),
     };
-    GraphEvent::Ended(end, stuck)
+    let task = event.task.map(|task| EventTask {
+        id: task.id.to_string(),
+        index: task.index.into(),
+        attempt: task.attempt.into(),
+    });
+    let (kind, namespace, step) = (event.kind.type_name(), Arc::clone(&event.namespace), event.step);
+    let node = event.node().unwrap_or_default().to_owned();
+    let content: Option<Content> = match &event.kind {
+        EventKind::Values(state) => {
+            let (graph, state) = (graph.clone(), state.clone());
+            Some(Box::new(move || messages::shown(graph.state_json(&state))))
+        }
+        EventKind::Update { .. } => Some(Box::new(move || shown_update(json_of(&event)["update"].take()))),
+        _ => None,
+    };
+    GraphEvent::Event(RunEvent { namespace, step, task, node, content, ..RunEvent::new(kind, fields) })
+}
+
+fn json_of<S: StoredState>(event: &Event<S>) -> Value {
+    event.to_json().unwrap_or_else(|error| {
+        json!({ "type": "unreadable", "namespace": "", "step": event.step, "message": error.to_string() })
+    })
+}
+
+pub(super) fn ended_as<S: StoredState>(
+    ended: Result<Outcome<S>, Error>,
+    shown: impl FnOnce(&S) -> Value + Send + Sync + 'static,
+) -> GraphEvent {
+    let stuck = ended.as_ref().map(stuck_joins).unwrap_or_default();
+    let mut last = None;
+    let end = match ended {
+        Ok(Outcome::Finished { output, run, checkpoint, .. }) => {
+            let values = Box::new(move || messages::shown(shown(&output)));
+            last = checkpoint.map(|id| Last { id, run, values, finished: true });
+            End::Finished
+        }
+        Ok(Outcome::Interrupted { interrupts, .. }) => End::Interrupted(interrupts),
+        Ok(Outcome::Stopped { reason, .. }) => End::Stopped(reason),
+        Err(error) => End::Failed(Failed::of(&error)),
+    };
+    GraphEvent::Ended(Ended { end, stuck, last })
 }
 
 fn stuck_joins<S>(outcome: &Outcome<S>) -> Value {

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::timeout;
 
 use super::{
     Admission, Admitted, Kind, LogEntry, Next, Query, Record, Records, SharedRecords, Signal, SortBy, Stop,
@@ -64,15 +66,17 @@ pub async fn check_shared(one: &dyn Records, other: &dyn Records) -> Result<Vec<
     deaths(one, shared, &mut broken).await?;
     let hears = async {
         loop {
-            match signals.recv().await {
-                Ok(Signal::Stopped { run }) if run == "r-1" => return true,
-                Ok(_) => {}
-                Err(_) => return false,
+            // A handle may begin to listen later than it is made.
+            shared.stop("r-4", Stop::RollBack).await?;
+            match timeout(Duration::from_millis(200), signals.recv()).await {
+                Ok(Ok(Signal::Stopped { run })) if run == "r-4" => return Ok(true),
+                Ok(Err(RecvError::Closed)) => return Ok(false),
+                _ => {}
             }
         }
     };
-    let hears = tokio::time::timeout(Duration::from_secs(60), hears).await.unwrap_or(false);
-    broken.unless(hears, "another handle hears of a stop");
+    let hears: Result<bool, RecordError> = timeout(Duration::from_secs(60), hears).await.unwrap_or(Ok(false));
+    broken.unless(hears?, "another handle hears of a stop");
     Ok(broken.0)
 }
 
@@ -109,7 +113,7 @@ async fn admissions(
     shared.enter("a", HOUR).await?;
     shared.enter("b", HOUR).await?;
     let mut thread = self::thread("t-1", 1, json!({}));
-    records.insert(thread.clone()).await?;
+    records.put(vec![thread.clone()]).await?;
     let stale = shared.admit(asked("a", &thread, "r-1", 10)).await?;
     broken.unless(stale == Admitted::Stale, "a run of an old version of its thread is not admitted");
     thread.version = 1;
@@ -145,7 +149,7 @@ async fn claims(
         }
         let Some(mut run) = records.get(Kind::Run, &id).await? else { break };
         run.status = "success".to_owned();
-        records.replace(run).await?;
+        records.put(vec![run]).await?;
         broken.unless(!shared.stop(&id, Stop::RollBack).await?, "a run that has ended is not stopped");
         order.push((id, stop));
     }
@@ -166,7 +170,11 @@ async fn deaths(
 ) -> Result<(), RecordError> {
     let Some(thread) = records.get(Kind::Thread, "t-1").await? else { return Ok(()) };
     let graphs = ["graph".to_owned()];
-    shared.admit(asked("a", &thread, "r-4", 20)).await?;
+    shared.admit(asked("a", &thread, "r-4", 3)).await?;
+    let after = records.get(Kind::Run, "r-3").await?;
+    let newer = Query { parent: Some("t-1".to_owned()), after, ..Query::all(Kind::Run) };
+    let newer: Vec<String> = records.page(&newer).await?.into_iter().map(|run| run.id).collect();
+    broken.unless(newer == ["r-4"], "a run is newer than those of its thread that have ended, by any clock");
     let entry = |seq: u64| LogEntry { seq, text: String::from("x") };
     let by = async |replica: &str, seq: u64, fleeting: bool| {
         shared.append_claimed((replica, "t-1"), "claimed", vec![entry(seq)], fleeting).await
@@ -232,18 +240,32 @@ fn thread(id: &str, created: i64, metadata: Value) -> Record {
 
 async fn changes(records: &dyn Records, broken: &mut Broken) -> Result<(), RecordError> {
     let first = thread("a", 1, json!({}));
-    broken.unless(records.insert(first.clone()).await?, "a record is added");
-    broken.unless(!records.insert(first.clone()).await?, "a second record of an id is refused");
+    let put = async |record: &Record| records.put(vec![record.clone()]).await;
+    broken.unless(put(&first).await?, "a record is added");
+    broken.unless(!put(&first).await?, "a second record of an id is refused");
     let stored = records.get(Kind::Thread, "a").await?;
     broken.unless(stored == Some(Record { version: 1, ..first.clone() }), "a record is read as it was added");
     broken.unless(records.get(Kind::Run, "a").await?.is_none(), "kinds have ids of their own");
     let changed = Record { version: 1, status: "error".to_owned(), data: json!({}), ..first };
-    broken.unless(records.replace(changed.clone()).await?, "a record is replaced");
-    broken.unless(!records.replace(changed.clone()).await?, "a change of an old version is refused");
+    broken.unless(put(&changed).await?, "a record is replaced");
+    broken.unless(!put(&changed).await?, "a change of an old version is refused");
     let stored = records.get(Kind::Thread, "a").await?;
-    broken.unless(stored == Some(Record { version: 2, ..changed.clone() }), "a change counts the version up");
-    let missing = Record { id: "missing".to_owned(), ..changed };
-    broken.unless(!records.replace(missing).await?, "a record that is missing is not replaced");
+    let changed = Record { version: 2, ..changed };
+    broken.unless(stored.as_ref() == Some(&changed), "a change counts the version up");
+    let missing = Record { id: "missing".to_owned(), ..changed.clone() };
+    broken.unless(!put(&missing).await?, "a record that is missing is not replaced");
+    let new = thread("b", 2, json!({}));
+    let moved = Record { parent: "elsewhere".to_owned(), created: 9, ..changed };
+    let stale = Record { version: 1, ..moved.clone() };
+    broken.unless(!records.put(vec![new.clone(), stale]).await?, "one stale record refuses all");
+    broken
+        .unless(records.get(Kind::Thread, "b").await?.is_none(), "of those that are refused none is stored");
+    broken
+        .unless(records.put(vec![moved.clone(), new.clone()]).await?, "several records are stored together");
+    let stored = records.get(Kind::Thread, "a").await?;
+    broken.unless(stored == Some(Record { version: 3, ..moved }), "a change is of all columns");
+    broken
+        .unless(records.remove(Kind::Thread, "b").await?, "a record that was added beside a change is there");
     broken.unless(records.remove(Kind::Thread, "a").await?, "a record is removed");
     broken.unless(!records.remove(Kind::Thread, "a").await?, "a record is removed once");
     Ok(())
@@ -253,7 +275,7 @@ async fn pages(records: &dyn Records, broken: &mut Broken) -> Result<(), RecordE
     for number in 0..10_i64 {
         // Two of each time of creation, so that the id decides.
         let metadata = json!({ "n": number, "owner": { "name": if number < 4 { "ada" } else { "grace" } } });
-        records.insert(thread(&format!("id-{number}"), number / 2, metadata)).await?;
+        records.put(vec![thread(&format!("id-{number}"), number / 2, metadata)]).await?;
     }
     let all = Query::all(Kind::Thread);
     for sort in [SortBy::Created, SortBy::Updated, SortBy::Id, SortBy::Status] {

@@ -35,27 +35,19 @@ impl MemoryRecords {
 
 #[async_trait::async_trait]
 impl Records for MemoryRecords {
-    async fn insert(&self, mut record: Record) -> Result<bool, RecordError> {
-        let key = (record.kind, record.id.clone());
+    async fn put(&self, records: Vec<Record>) -> Result<bool, RecordError> {
         let mut kept = self.kept();
-        if kept.records.contains_key(&key) {
+        let keyed = records.into_iter().map(|record| ((record.kind, record.id.clone()), record));
+        let keyed: Vec<_> = keyed.collect();
+        let version = |key| kept.records.get(key).map_or(0, |found| found.version);
+        if keyed.iter().any(|(key, record)| version(key) != record.version) {
             return Ok(false);
         }
-        record.version = 1;
-        kept.records.insert(key, record);
-        Ok(true)
-    }
-
-    async fn replace(&self, mut record: Record) -> Result<bool, RecordError> {
-        let mut kept = self.kept();
-        match kept.records.get_mut(&(record.kind, record.id.clone())) {
-            Some(found) if found.version == record.version => {
-                record.version += 1;
-                *found = record;
-                Ok(true)
-            }
-            _ => Ok(false),
+        for (key, mut record) in keyed {
+            record.version += 1;
+            kept.records.insert(key, record);
         }
+        Ok(true)
     }
 
     async fn get(&self, kind: Kind, id: &str) -> Result<Option<Record>, RecordError> {

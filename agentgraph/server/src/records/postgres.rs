@@ -92,11 +92,7 @@ impl PostgresRecords {
         let given = Arc::new((sql.into(), values));
         let done = self.tables.call(move |connection| {
             let given = Arc::clone(&given);
-            async move {
-                let values: Vec<&dyn Value> = given.1.iter().map(|value| &**value as &dyn Value).collect();
-                connection.query(&given.0, &values).await
-            }
-            .boxed()
+            async move { connection.query(&given.0, &borrowed(&given.1)).await }.boxed()
         });
         done.await.map_err(RecordError::new)
     }
@@ -105,6 +101,10 @@ impl PostgresRecords {
     async fn changes(&self, sql: &str, values: Values) -> Result<bool, RecordError> {
         Ok(!self.query(sql, values).await?.is_empty())
     }
+}
+
+fn borrowed(values: &Values) -> Vec<&dyn Value> {
+    values.iter().map(|value| &**value as &dyn Value).collect()
 }
 
 fn boxed(value: impl Value + Send + 'static) -> Box<dyn Value + Send> {
@@ -178,6 +178,22 @@ fn metadata_of(record: &Record) -> String {
     searchable(&record.data["metadata"].as_object().cloned().unwrap_or_default())
 }
 
+/// The statement that adds or replaces a record, if it has the version that it names, and its values.
+fn write_of(record: Record) -> (&'static str, Values) {
+    let metadata = metadata_of(&record);
+    let Record { kind, id, parent, status, created, updated, version, data } = record;
+    let (kind, data) = (kind.as_str(), data.to_string());
+    if version == 0 {
+        let insert = "INSERT INTO @record (kind, id, parent, status, created, updated, version, data, metadata) \
+                      VALUES ($1, $2, $3, $4, $5, $6, 1, $7, ($8::text)::jsonb) ON CONFLICT DO NOTHING";
+        return (insert, values![kind, id, parent, status, created, updated, data, metadata]);
+    }
+    let update = "UPDATE @record SET parent = $3, status = $4, created = $5, updated = $6, data = $7, \
+                  metadata = ($8::text)::jsonb, version = version + 1 \
+                  WHERE kind = $1 AND id = $2 AND version = $9";
+    (update, values![kind, id, parent, status, created, updated, data, metadata, signed(version)])
+}
+
 /// A query as conditions with their values.
 struct Conditions {
     text: String,
@@ -226,27 +242,26 @@ impl Conditions {
 
 #[async_trait::async_trait]
 impl Records for PostgresRecords {
-    async fn insert(&self, record: Record) -> Result<bool, RecordError> {
-        let statement = format!(
-            "INSERT INTO @record ({COLUMNS}, metadata) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, ($8::text)::jsonb) \
-             ON CONFLICT DO NOTHING RETURNING 1"
-        );
-        let metadata = metadata_of(&record);
-        let Record { kind, id, parent, status, created, updated, data, .. } = record;
-        let values = values![kind.as_str(), id, parent, status, created, updated, data.to_string(), metadata];
-        self.changes(&statement, values).await
-    }
-
-    async fn replace(&self, record: Record) -> Result<bool, RecordError> {
-        let statement = "UPDATE @record SET parent = $1, status = $2, created = $3, updated = $4, data = $5, \
-                         metadata = ($6::text)::jsonb, version = version + 1 \
-                         WHERE kind = $7 AND id = $8 AND version = $9 RETURNING 1";
-        let metadata = metadata_of(&record);
-        let Record { kind, id, parent, status, created, updated, version, data } = record;
-        let data = data.to_string();
-        let values =
-            values![parent, status, created, updated, data, metadata, kind.as_str(), id, signed(version)];
-        self.changes(statement, values).await
+    async fn put(&self, records: Vec<Record>) -> Result<bool, RecordError> {
+        let writes: Arc<[(&str, Values)]> = records.into_iter().map(write_of).collect();
+        let done = self.tables.call(move |connection| {
+            let writes = Arc::clone(&writes);
+            async move {
+                if let [(sql, values)] = &*writes {
+                    return Ok(connection.execute(sql, &borrowed(values)).await? == 1);
+                }
+                let transaction = connection.begin().await?;
+                for (sql, values) in &*writes {
+                    // A transaction that is dropped is rolled back.
+                    if transaction.execute(sql, &borrowed(values)).await? == 0 {
+                        return Ok(false);
+                    }
+                }
+                transaction.commit().await.map(|()| true)
+            }
+            .boxed()
+        });
+        done.await.map_err(RecordError::new)
     }
 
     async fn get(&self, kind: Kind, id: &str) -> Result<Option<Record>, RecordError> {

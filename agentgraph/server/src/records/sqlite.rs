@@ -25,6 +25,9 @@ use crate::error::RecordError;
 #[derive(Debug, Clone)]
 pub struct SqliteRecords(Arc<Mutex<Connection>>);
 
+/// Runs are looked for by their thread or their status, and written more often than they are looked for, so
+/// two indexes are of threads alone; a file may still have those of all records. With such indexes SQLite
+/// prepares a statement again whenever its kind is bound, so each statement has its kind as a literal.
 const TABLES: &str = "
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = NORMAL;
@@ -33,8 +36,10 @@ const TABLES: &str = "
         created INTEGER NOT NULL, updated INTEGER NOT NULL, version INTEGER NOT NULL, data TEXT NOT NULL,
         PRIMARY KEY (kind, id)
     ) WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS server_records_created ON server_records (kind, created, id);
-    CREATE INDEX IF NOT EXISTS server_records_updated ON server_records (kind, updated, id);
+    DROP INDEX IF EXISTS server_records_created;
+    DROP INDEX IF EXISTS server_records_updated;
+    CREATE INDEX IF NOT EXISTS server_threads_created ON server_records (kind, created, id) WHERE kind = 'thread';
+    CREATE INDEX IF NOT EXISTS server_threads_updated ON server_records (kind, updated, id) WHERE kind = 'thread';
     CREATE INDEX IF NOT EXISTS server_records_status ON server_records (kind, status, id);
     CREATE INDEX IF NOT EXISTS server_records_parent ON server_records (kind, parent, created);
     CREATE TABLE IF NOT EXISTS server_logs (
@@ -109,8 +114,8 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
 
 /// The conditions on columns; metadata and ids are compared here, row by row.
 fn conditions(query: &Query) -> (String, Vec<Sql>) {
-    let mut text = String::from("kind = ?");
-    let mut values = vec![Sql::Text(query.kind.as_str().to_owned())];
+    let mut text = format!("kind = '{}'", query.kind.as_str());
+    let mut values = Vec::new();
     for (column, wanted) in [("parent", &query.parent), ("status", &query.status)] {
         if let Some(wanted) = wanted {
             text += &format!(" AND {column} = ?");
@@ -163,36 +168,46 @@ fn page(connection: &Connection, query: &Query) -> rusqlite::Result<Vec<Record>>
     Ok(found)
 }
 
+/// Adds or replaces a record, if it has the version that it names. Returns how many rows were changed.
+fn put(connection: &Connection, record: &Record) -> rusqlite::Result<usize> {
+    let Record { kind, id, parent, status, created, updated, version, data } = record;
+    let (kind, version, data) = (kind.as_str(), signed(*version), data.to_string());
+    if version == 0 {
+        let insert = "INSERT INTO server_records (kind, id, parent, status, created, updated, version, data) \
+                      VALUES (?, ?, ?, ?, ?, ?, 1, ?) ON CONFLICT DO NOTHING";
+        let values = params![kind, id, parent, status, created, updated, data];
+        return connection.prepare_cached(insert)?.execute(values);
+    }
+    // SQLite writes each index with a column that a statement sets, also where its value stays. Parent and
+    // creation seldom change.
+    let usual = format!(
+        "UPDATE server_records SET status = ?1, updated = ?2, data = ?3, version = version + 1 \
+         WHERE kind = '{kind}' AND id = ?4 AND version = ?5 AND parent = ?6 AND created = ?7"
+    );
+    let values = params![status, updated, data, id, version, parent, created];
+    match connection.prepare_cached(&usual)?.execute(values)? {
+        0 => {
+            let whole = format!(
+                "UPDATE server_records SET status = ?1, updated = ?2, data = ?3, version = version + 1, \
+                 parent = ?6, created = ?7 WHERE kind = '{kind}' AND id = ?4 AND version = ?5"
+            );
+            connection.prepare_cached(&whole)?.execute(values)
+        }
+        changed => Ok(changed),
+    }
+}
+
 #[async_trait::async_trait]
 impl Records for SqliteRecords {
-    async fn insert(&self, record: Record) -> Result<bool, RecordError> {
+    async fn put(&self, records: Vec<Record>) -> Result<bool, RecordError> {
         self.on(move |connection| {
-            let statement = format!(
-                "INSERT INTO server_records ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 1, ?) ON CONFLICT DO NOTHING"
-            );
-            let Record { kind, id, parent, status, created, updated, data, .. } = record;
-            let values = params![kind.as_str(), id, parent, status, created, updated, data.to_string()];
-            Ok(connection.prepare_cached(&statement)?.execute(values)? == 1)
-        })
-        .await
-    }
-
-    async fn replace(&self, record: Record) -> Result<bool, RecordError> {
-        self.on(move |connection| {
-            let statement = "UPDATE server_records SET parent = ?, status = ?, created = ?, updated = ?, data = ?, \
-                             version = version + 1 WHERE kind = ? AND id = ? AND version = ?";
-            let Record { kind, id, parent, status, created, updated, version, data } = record;
-            let values = params![
-                parent,
-                status,
-                created,
-                updated,
-                data.to_string(),
-                kind.as_str(),
-                id,
-                signed(version)
-            ];
-            Ok(connection.prepare_cached(statement)?.execute(values)? == 1)
+            let transaction = connection.transaction()?;
+            for record in &records {
+                if put(&transaction, record)? == 0 {
+                    return Ok(false);
+                }
+            }
+            transaction.commit().map(|()| true)
         })
         .await
     }
@@ -200,9 +215,9 @@ impl Records for SqliteRecords {
     async fn get(&self, kind: Kind, id: &str) -> Result<Option<Record>, RecordError> {
         let id = id.to_owned();
         self.on(move |connection| {
-            let statement = format!("SELECT {COLUMNS} FROM server_records WHERE kind = ? AND id = ?");
-            let mut statement = connection.prepare_cached(&statement)?;
-            statement.query_row(params![kind.as_str(), id], record).optional()
+            let kind = kind.as_str();
+            let statement = format!("SELECT {COLUMNS} FROM server_records WHERE kind = '{kind}' AND id = ?");
+            connection.prepare_cached(&statement)?.query_row([id], record).optional()
         })
         .await
     }
@@ -210,8 +225,8 @@ impl Records for SqliteRecords {
     async fn remove(&self, kind: Kind, id: &str) -> Result<bool, RecordError> {
         let id = id.to_owned();
         self.on(move |connection| {
-            let statement = "DELETE FROM server_records WHERE kind = ? AND id = ?";
-            Ok(connection.prepare_cached(statement)?.execute(params![kind.as_str(), id])? == 1)
+            let statement = format!("DELETE FROM server_records WHERE kind = '{}' AND id = ?", kind.as_str());
+            Ok(connection.prepare_cached(&statement)?.execute([id])? == 1)
         })
         .await
     }

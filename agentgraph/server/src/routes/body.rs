@@ -1,23 +1,26 @@
 //! The parts of a request: a JSON object as its body, and the fields of its query.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
+use crate::app::App;
 use crate::error::ApiError;
 use crate::records::SortBy;
 
 /// The body of a request: a JSON object; an empty one if there is no body.
 pub(super) struct Body(pub(super) Value);
 
-impl<S: Send + Sync> FromRequest<S> for Body {
+impl FromRequest<Arc<App>> for Body {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = read(request, state).await?;
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+        let bytes = read(request, app).await?;
         if bytes.is_empty() {
             return Ok(Body(Value::Object(Map::new())));
         }
@@ -29,8 +32,10 @@ impl<S: Send + Sync> FromRequest<S> for Body {
     }
 }
 
-async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
-    Bytes::from_request(request, state).await.map_err(|rejected| {
+async fn read(mut request: Request, app: &Arc<App>) -> Result<Bytes, ApiError> {
+    // Not as a layer, which every request would pass.
+    DefaultBodyLimit::max(app.settings.max_body).apply(&mut request);
+    Bytes::from_request(request, app).await.map_err(|rejected| {
         let status = rejected.status();
         let detail = match status {
             StatusCode::PAYLOAD_TOO_LARGE => "the body is larger than this server takes".to_owned(),
@@ -43,11 +48,11 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
 /// The body of a request of the second protocol: any JSON. Anything else is answered with status 400.
 pub(super) struct Parsed(pub(super) Value);
 
-impl<S: Send + Sync> FromRequest<S> for Parsed {
+impl FromRequest<Arc<App>> for Parsed {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = read(request, state).await?;
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+        let bytes = read(request, app).await?;
         let refused =
             |error| ApiError::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {error}"));
         serde_json::from_slice(&bytes).map(Parsed).map_err(refused)

@@ -133,7 +133,7 @@ impl Command {
             return Err(Failure::new("invalid_argument", "run.start requires an assistant_id."));
         };
         let body = self.body(assistant, &["input", "multitask_strategy", "multitaskStrategy"]);
-        Ok(json!({ "run_id": start_kept(app, thread, &body).await?.id }))
+        Ok(json!({ "run_id": start_kept(app, thread, &body).await? }))
     }
 
     /// The body of a request for a run, with these parameters of the command.

@@ -37,23 +37,32 @@ pub(super) fn routes() -> Router<Arc<App>> {
 
 /// A run that was taken in.
 struct Started {
-    run: Record,
     live: Arc<LiveRun>,
-    request: RunRequest,
+    /// What its stream has.
+    reading: Reading,
+    ends_on_disconnect: bool,
+    /// The run as clients see it, if the answer has it.
+    shown: Option<Value>,
 }
 
-async fn start(app: &Arc<App>, thread: &str, body: &Value) -> Result<Started, ApiError> {
-    start_as_asked(app, thread, RunRequest::read(app, body).await?).await
+async fn start(app: &Arc<App>, thread: &str, body: &Value, shows: bool) -> Result<Started, ApiError> {
+    start_as_asked(app, thread, RunRequest::read(app, body).await?, shows).await
 }
 
-/// Starts a run for a command of the second protocol. From it on the thread keeps its events.
-pub(super) async fn start_kept(app: &Arc<App>, thread: &str, body: &Value) -> Result<Record, ApiError> {
+/// Starts a run for a command of the second protocol, and returns its id. From it on the thread keeps its
+/// events.
+pub(super) async fn start_kept(app: &Arc<App>, thread: &str, body: &Value) -> Result<String, ApiError> {
     let mut request = RunRequest::read(app, body).await?;
     request.kwargs["keeps_events"] = true.into();
-    Ok(start_as_asked(app, thread, request).await?.run)
+    Ok(start_as_asked(app, thread, request, false).await?.live.id.clone())
 }
 
-async fn start_as_asked(app: &Arc<App>, thread: &str, mut request: RunRequest) -> Result<Started, ApiError> {
+async fn start_as_asked(
+    app: &Arc<App>,
+    thread: &str,
+    mut request: RunRequest,
+    shows: bool,
+) -> Result<Started, ApiError> {
     let thread = match app.thread(thread).await {
         Err(error) if error.status == StatusCode::NOT_FOUND && request.makes_thread => {
             app.create_thread(Some(thread), Map::new(), true).await?
@@ -61,26 +70,37 @@ async fn start_as_asked(app: &Arc<App>, thread: &str, mut request: RunRequest) -
         found => found?,
     };
     request.kwargs["input"] = named_back(request.kwargs["input"].take(), &thread);
-    let (run, live) = app.accept(&thread, &request).await?;
-    Ok(Started { run, live, request })
+    start_on(app, thread, request, shows).await
 }
 
 /// Starts a run on a thread of its own, which ends with it unless the caller keeps it.
-async fn start_alone(app: &Arc<App>, body: &Value) -> Result<Started, ApiError> {
+async fn start_alone(app: &Arc<App>, body: &Value, shows: bool) -> Result<Started, ApiError> {
     let mut request = RunRequest::read(app, body).await?;
     request.is_temporary = body["on_completion"] != "keep";
     let thread = app.create_thread(None, Map::new(), false).await?;
-    let (run, live) = app.accept(&thread, &request).await?;
-    Ok(Started { run, live, request })
+    start_on(app, thread, request, shows).await
+}
+
+async fn start_on(
+    app: &Arc<App>,
+    thread: Record,
+    request: RunRequest,
+    shows: bool,
+) -> Result<Started, ApiError> {
+    let reading = Reading { modes: request.modes(), with_ids: request.is_resumable(), after: None };
+    let ends_on_disconnect = request.ends_on_disconnect;
+    let (run, assistant, strategy) = request.into_run(&thread);
+    let shown = shows.then(|| run_json(&run));
+    let live = app.accept(thread, run, &assistant, strategy).await?;
+    Ok(Started { live, reading, ends_on_disconnect, shown })
 }
 
 impl Started {
     /// Where clients find the run again.
-    fn at(&self, is_alone: bool, tail: &str, response: impl IntoResponse) -> Response {
-        let run = &self.run;
+    fn at(live: &LiveRun, is_alone: bool, tail: &str, response: impl IntoResponse) -> Response {
         let place = match is_alone {
-            true => format!("/runs/{}", run.id),
-            false => format!("/threads/{}/runs/{}", run.parent, run.id),
+            true => format!("/runs/{}", live.id),
+            false => format!("/threads/{}/runs/{}", live.thread, live.id),
         };
         let mut response = response.into_response();
         let mut add = |name: HeaderName, value: String| {
@@ -96,47 +116,48 @@ impl Started {
     }
 
     fn guard(&self) -> Option<StopOnDrop> {
-        self.request.ends_on_disconnect.then(|| StopOnDrop(Arc::clone(&self.live)))
+        self.ends_on_disconnect.then(|| StopOnDrop(Arc::clone(&self.live)))
+    }
+
+    fn answered(self, is_alone: bool) -> Response {
+        Self::at(&self.live, is_alone, "", Json(self.shown))
     }
 
     async fn waited(self, is_alone: bool) -> Response {
         let _guard = self.guard();
         let result = self.live.result().await;
-        self.at(is_alone, "/join", Json(result))
+        Self::at(&self.live, is_alone, "/join", Json(result))
     }
 
     fn streamed(self, app: &App, is_alone: bool) -> Response {
-        let with_ids = self.request.is_resumable();
-        let reading = Reading { modes: self.request.modes(), with_ids, after: None };
-        let response = run_stream(Arc::clone(&self.live), reading, app.settings.heartbeat, self.guard());
-        self.at(is_alone, "/stream", response)
+        let (live, guard) = (Arc::clone(&self.live), self.guard());
+        let response = run_stream(live, self.reading, app.settings.heartbeat, guard);
+        Self::at(&self.live, is_alone, "/stream", response)
     }
 }
 
 async fn create(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
-    let started = start(&app, &id, &body).await?;
-    Ok(started.at(false, "", Json(run_json(&started.run))))
+    Ok(start(&app, &id, &body, true).await?.answered(false))
 }
 
 async fn wait(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
-    Ok(start(&app, &id, &body).await?.waited(false).await)
+    Ok(start(&app, &id, &body, false).await?.waited(false).await)
 }
 
 async fn stream(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -> Reply {
-    Ok(start(&app, &id, &body).await?.streamed(&app, false))
+    Ok(start(&app, &id, &body, false).await?.streamed(&app, false))
 }
 
 async fn create_alone(Shared(app): Shared, Body(body): Body) -> Reply {
-    let started = start_alone(&app, &body).await?;
-    Ok(started.at(true, "", Json(run_json(&started.run))))
+    Ok(start_alone(&app, &body, true).await?.answered(true))
 }
 
 async fn wait_alone(Shared(app): Shared, Body(body): Body) -> Reply {
-    Ok(start_alone(&app, &body).await?.waited(true).await)
+    Ok(start_alone(&app, &body, false).await?.waited(true).await)
 }
 
 async fn stream_alone(Shared(app): Shared, Body(body): Body) -> Reply {
-    Ok(start_alone(&app, &body).await?.streamed(&app, true))
+    Ok(start_alone(&app, &body, false).await?.streamed(&app, true))
 }
 
 async fn list(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {

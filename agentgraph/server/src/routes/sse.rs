@@ -1,5 +1,6 @@
 //! Server-sent events: frames as bytes, heartbeats, and runs that end with their reader.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -40,20 +41,28 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    fn bytes(&self, frame: &Frame) -> Option<Bytes> {
-        let is_new = self.after.is_none_or(|after| frame.seq > after);
-        if !is_new || !frame.is_of(&self.modes) {
-            return None;
+    /// The bytes of those frames that are sent.
+    fn bytes(&self, frames: &[impl Borrow<Frame>]) -> String {
+        let mut bytes = String::new();
+        for frame in frames.iter().map(Borrow::borrow) {
+            if self.after.is_none_or(|after| frame.seq > after) && frame.is_of(&self.modes) {
+                write(&mut bytes, frame, self.with_ids.then(|| frame.seq.to_string()));
+            }
         }
-        Some(bytes_of(frame, self.with_ids.then(|| frame.seq.to_string())))
+        bytes
     }
 }
 
-/// One event. Names of nodes are in the name of an event, so line ends in them are replaced.
-fn bytes_of(frame: &Frame, id: Option<String>) -> Bytes {
-    let event = frame.event.replace(['\r', '\n'], " ");
-    let id = id.map(|id| format!("id: {id}\r\n")).unwrap_or_default();
-    format!("event: {event}\r\ndata: {}\r\n{id}\r\n", frame.data).into()
+/// Adds one event. Names of nodes are in the name of an event, so line ends in them are replaced.
+fn write(to: &mut String, frame: &Frame, id: Option<String>) {
+    let event = frame.event.split(['\r', '\n']);
+    to.push_str("event: ");
+    event.enumerate().for_each(|(at, part)| to.extend([if at > 0 { " " } else { "" }, part]));
+    to.extend(["\r\ndata: ", &frame.data, "\r\n"]);
+    if let Some(id) = id {
+        to.extend(["id: ", &id, "\r\n"]);
+    }
+    to.push_str("\r\n");
 }
 
 pub(super) const HEARTBEAT: &[u8] = b": heartbeat\r\n\r\n";
@@ -73,7 +82,7 @@ pub(super) fn run_stream(
                 return Some((Bytes::from_static(HEARTBEAT), (run, reading, guard, at, false)));
             };
             (at, ended) = (at + frames.len(), is_end);
-            let bytes: Vec<u8> = frames.iter().filter_map(|frame| reading.bytes(frame)).flatten().collect();
+            let bytes = reading.bytes(&frames);
             if !bytes.is_empty() {
                 return Some((bytes.into(), (run, reading, guard, at, ended)));
             }
@@ -85,8 +94,8 @@ pub(super) fn run_stream(
 
 /// The events that are stored of a run.
 pub(super) fn stored_stream(frames: Vec<Frame>, reading: Reading) -> Response {
-    let bytes: Vec<Bytes> = frames.iter().filter_map(|frame| reading.bytes(frame)).collect();
-    response(stream::iter(bytes))
+    let bytes = Some(reading.bytes(&frames)).filter(|bytes| !bytes.is_empty());
+    response(stream::iter(bytes.map(Bytes::from)))
 }
 
 /// The reader of a thread: the runs that are there and those that come.
@@ -211,11 +220,10 @@ impl ThreadReader {
                 Some((known, seq)) if *known == run.id => frame.seq > *seq,
                 _ => true,
             };
-            let bytes: Vec<u8> = frames
-                .iter()
-                .filter(|frame| is_new(frame))
-                .flat_map(|frame| bytes_of(frame, Some(format!("{}~{}", run.id, frame.seq))))
-                .collect();
+            let mut bytes = String::new();
+            for frame in frames.iter().filter(|frame| is_new(frame)) {
+                write(&mut bytes, frame, Some(format!("{}~{}", run.id, frame.seq)));
+            }
             if ended {
                 self.runs.pop_front();
                 self.last = Some(run.id.clone());

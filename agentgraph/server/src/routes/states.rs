@@ -63,6 +63,7 @@ async fn shown(app: &App, id: &str, place: Option<WirePlace>, subgraphs: bool) -
         return if place.is_some() { Err(unknown()) } else { Ok(Json(empty_state()).into_response()) };
     };
     let head = graph.state(&thread.id, None).await?;
+    let head = app.as_seen(&thread, &**graph, head).await?;
     let inside = head.as_ref().filter(|_| subgraphs);
     let form = app.state_form(&thread, &**graph, inside).await?;
     let found = match (place, head) {
@@ -106,7 +107,7 @@ async fn update(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
         graph.edit(&thread.id, Edit { at: at.map(|at| at.id), values, as_node, ..Edit::default() }).await?;
     let head = graph.state(&thread.id, None).await?;
     let status = if head.is_some_and(|head| !head.finished) { "interrupted" } else { "idle" };
-    app.thread_has_changed(&thread.id, status, None, &Map::new()).await?;
+    app.thread_has_changed(&thread.id, status, None).await?;
     let checkpoint = checkpoint_json(&thread.id, WirePlace::at(made));
     Ok(Json(json!({
         "checkpoint": checkpoint, "configurable": checkpoint, "checkpoint_id": checkpoint["checkpoint_id"],
@@ -162,6 +163,7 @@ async fn listed(
     let Some(newest) = before.map(|before| before.id).or(head.as_ref().map(|head| head.id)) else {
         return Ok(Json(json!([])).into_response());
     };
+    let head = app.as_seen(&thread, &**graph, head).await?;
     let form = app.state_form(&thread, &**graph, None).await?;
     let mut found: Vec<Value> = Vec::new();
     let wanted = Value::Object(metadata.clone());
@@ -195,7 +197,7 @@ async fn listed(
             let moments = graph.history(&thread.id, from, page + 1).await?;
             for (at, moment) in moments.iter().take(page).enumerate() {
                 let is_undone = || undone.iter().any(|undone| undone.contains(&moment.id));
-                if !of_one_line && (moment.id.branch != branch || is_undone()) {
+                if (!of_one_line && moment.id.branch != branch) || is_undone() {
                     continue;
                 }
                 // The history has no open work; the head has.

@@ -251,8 +251,8 @@ async fn trace(Shared(app): Shared, Path((thread, run)): Path<(String, String)>,
     let after = fields.number("after", 0)?;
     let found = timeout(WAIT, live.trace(after, MARKS)).await;
     let (from, marks, ended) = found.unwrap_or_else(|_| (after, Vec::new(), false));
-    // The marks are JSON already.
-    let (next, marks) = (from + marks.len(), marks.join(","));
+    let next = from + marks.len();
+    let marks = marks.iter().map(|mark| mark()).collect::<Vec<_>>().join(",");
     let body = format!(r#"{{"from":{from},"next":{next},"ended":{ended},"marks":[{marks}]}}"#);
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use agentgraph::checkpoint::RunId;
 use agentgraph::run::{Interrupt, InterruptKind, StopReason};
 use agentgraph::{CheckpointId, Durability, InterruptId};
 use futures_util::StreamExt;
@@ -13,14 +14,27 @@ use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
 use super::request::{goto, recursion_limit, texts};
-use super::trace::{Kept, mark};
+use super::trace::{Kept, checkpoint_id, mark, mark_of_message};
 use super::{RESULT, is_open};
-use crate::app::{App, merge, object, owner_of};
+use crate::app::{App, left_by_run, merge, object, owner_of, seen_as};
 use crate::error::{Failed, RecordError};
-use crate::graph::{Begin, Call, Edit, End, GraphEvent, Moment, RunConfig, ServedGraph, Start};
+use crate::graph::{Begin, Call, Edit, End, Ended, GraphEvent, Last, Moment, RunConfig, RunEvent};
+use crate::graph::{ServedGraph, Start};
 use crate::ids::{self, WirePlace};
 use crate::live::{Frame, Hold, LiveRun, StopAction, ThreadLog};
 use crate::records::{Kind, LogEntry, Record};
+
+/// What is known of a run when its driver begins.
+pub(super) struct Ground {
+    pub(super) run: Record,
+    pub(super) thread: Record,
+    graph: Arc<dyn ServedGraph>,
+    config: RunConfig,
+    /// The newest checkpoint of the thread, if it was read.
+    head: Option<Option<Moment>>,
+    /// Whether no process has driven the run before.
+    is_new: bool,
+}
 
 /// A run while it is driven.
 struct Drive<'a> {
@@ -29,6 +43,9 @@ struct Drive<'a> {
     run: Record,
     thread: Record,
     graph: Arc<dyn ServedGraph>,
+    graph_name: String,
+    is_new: bool,
+    is_temporary: bool,
     reader: EventReader,
     frames: Frames,
     /// The log of the thread, if it is kept, and what this run tells it.
@@ -41,6 +58,8 @@ struct Drive<'a> {
     hold: Option<&'a Hold>,
     /// The joins that never fired.
     stuck: Value,
+    /// The thread as the last call has left it, if that has said it.
+    last: Option<Last>,
     /// How many calls of the graph were made.
     calls: u64,
 }
@@ -60,83 +79,138 @@ impl From<RecordError> for Halt {
 
 impl App {
     /// Drives a run to its end, which its readers see when its record has it.
-    pub(super) async fn drive(&self, live: &LiveRun, hold: Option<&Hold>) -> Result<(), Halt> {
+    pub(super) async fn drive(
+        &self,
+        live: &LiveRun,
+        hold: Option<&Hold>,
+        known: Option<Ground>,
+    ) -> Result<(), Halt> {
+        let ground = match known {
+            Some(known) => known,
+            None => match self.ground_of(live, hold).await? {
+                Some(read) => read,
+                None => return Ok(()),
+            },
+        };
+        let Ground { run, thread, graph, config, head, is_new } = ground;
+        let next = live.last_seq().map_or(0, |last| last.saturating_add(1));
+        let drive = Drive {
+            app: self,
+            live,
+            reader: EventReader::new(&thread),
+            frames: Frames::new(&run, &thread, next),
+            graph_name: run.data["graph_id"].as_str().unwrap_or_default().to_owned(),
+            is_temporary: run.data["is_temporary"] == true,
+            run,
+            thread,
+            graph,
+            is_new,
+            kept: None,
+            config,
+            began: Instant::now(),
+            unsent: Vec::new(),
+            hold,
+            stuck: Value::Null,
+            last: None,
+            calls: 0,
+        };
+        // Boxed: the future is ten kilobytes, and every task that spawns it would hold it.
+        Box::pin(drive.run(head)).await
+    }
+
+    /// Reads what the driver of a run needs. `None` if there is nothing to drive.
+    async fn ground_of(&self, live: &LiveRun, hold: Option<&Hold>) -> Result<Option<Ground>, Halt> {
         let Some(run) = self.records.get(Kind::Run, &live.id).await? else {
             live.end(Value::Null);
-            return Ok(());
+            return Ok(None);
         };
         if !is_open(&run) {
             self.tell_end(&run, hold).await?;
             self.end_for_readers(live, &run).await;
-            return Ok(());
+            return Ok(None);
         }
+        let assistant = run.data["assistant_id"].as_str().unwrap_or_default();
+        let assistant = self.records.get(Kind::Assistant, assistant).await?;
         let thread = self.records.get(Kind::Thread, &live.thread).await?;
-        let graph = run.data["graph_id"].as_str().and_then(|name| self.graphs.get(name));
-        let (Some(thread), Some(graph)) = (thread, graph.cloned()) else {
+        let Some(ground) = thread.and_then(|thread| self.ground(run, thread, assistant.as_ref())) else {
             let gone =
                 json!({ "error": "GraphGone", "message": "the thread or the graph of the run is gone" });
             self.set_status(&live.id, "error", &gone).await?;
             live.end(json!({ "__error__": gone }));
-            return Ok(());
+            return Ok(None);
         };
-        let config = self.config_of(&run).await?;
         // What an earlier process has sent comes first, so that readers find all of it, and no number again.
-        if run.status != "pending" {
-            for frame in self.stored_frames(&run.id, live.last_seq()).await? {
-                live.send(frame);
-            }
+        if !ground.is_new {
+            live.send(self.stored_frames(&live.id, live.last_seq()).await?);
         }
-        let next = live.last_seq().map_or(0, |last| last.saturating_add(1));
-        let reader = EventReader::new(&thread);
-        let frames = Frames::new(&run, &thread, next);
-        let (kept, unsent, began, calls) = (None, Vec::new(), Instant::now(), 0);
-        let stuck = Value::Null;
-        let drive = Drive {
-            app: self,
-            live,
-            run,
-            thread,
-            graph,
-            reader,
-            frames,
-            kept,
-            config,
-            began,
-            unsent,
-            hold,
-            stuck,
-            calls,
-        };
-        // Boxed: the future is ten kilobytes, and every task that spawns it would hold it.
-        Box::pin(drive.run()).await
+        Ok(Some(ground))
     }
 
-    async fn config_of(&self, run: &Record) -> Result<RunConfig, RecordError> {
-        let assistant_id = run.data["assistant_id"].as_str().unwrap_or_default();
-        let assistant = self.records.get(Kind::Assistant, assistant_id).await?;
-        let of_assistant = assistant.as_ref().map(crate::app::version_of).cloned().unwrap_or_default();
-        let kwargs = &run.data["kwargs"];
-        let both = |of_assistant: &Value, of_run: &Value| {
-            let mut both = object(of_assistant);
-            both.extend(object(of_run));
-            both
-        };
-        Ok(RunConfig {
-            thread_id: run.parent.clone(),
-            run_id: run.id.clone(),
-            assistant_id: assistant_id.to_owned(),
-            configurable: both(&of_assistant["config"]["configurable"], &kwargs["config"]["configurable"]),
-            context: both(&of_assistant["context"], &kwargs["context"]),
-            metadata: object(&run.data["metadata"]),
-            owner: owner_of(run).map(str::to_owned),
-        })
+    /// What is known of a run that no process drives. `None` without its graph.
+    pub(super) fn ground(&self, run: Record, thread: Record, assistant: Option<&Record>) -> Option<Ground> {
+        let graph = Arc::clone(self.graphs.get(run.data["graph_id"].as_str()?)?);
+        let (config, is_new) = (config_of(&run, assistant), run.status == "pending");
+        Some(Ground { run, thread, graph, config, head: None, is_new })
+    }
+}
+
+impl Ground {
+    /// Notes in the record of a new run that it begins now, if it does: then one write adds it and says so.
+    pub(super) async fn begin(&mut self) {
+        // What runs a graph elsewhere may take long to answer.
+        if self.run.data["kwargs"]["after_seconds"] == 0.0
+            && !self.graph.is_elsewhere()
+            && let Ok(head) = self.graph.head(&self.thread.id).await
+        {
+            begin(&mut self.run, head.as_ref(), self.is_new, None);
+            self.head = Some(head);
+        }
+    }
+}
+
+/// Notes in the record of a run on which checkpoint it began, and since when which process drives it.
+fn begin(run: &mut Record, head: Option<&Moment>, is_new: bool, hold: Option<&Hold>) {
+    if is_open(run) {
+        "running".clone_into(&mut run.status);
+    }
+    if is_new {
+        run.data["began_at"] = json!(head.map(|head| WirePlace::at(head.id).wire(&run.parent)));
+    }
+    run.data["since"] = json!(ids::time(ids::now()));
+    if let Some(hold) = hold {
+        run.data["replica"] = json!(*hold.replica);
+    }
+}
+
+fn config_of(run: &Record, assistant: Option<&Record>) -> RunConfig {
+    let none = Value::Null;
+    let of_assistant = assistant.map_or(&none, crate::app::version_of);
+    let kwargs = &run.data["kwargs"];
+    let both = |of_assistant: &Value, of_run: &Value| {
+        let mut both = object(of_assistant);
+        both.extend(object(of_run));
+        both
+    };
+    RunConfig {
+        thread_id: run.parent.clone(),
+        run_id: run.id.clone(),
+        assistant_id: run.data["assistant_id"].as_str().unwrap_or_default().to_owned(),
+        configurable: both(&of_assistant["config"]["configurable"], &kwargs["config"]["configurable"]),
+        context: both(&of_assistant["context"], &kwargs["context"]),
+        metadata: object(&run.data["metadata"]),
+        owner: owner_of(run).map(str::to_owned),
     }
 }
 
 impl Drive<'_> {
-    async fn run(mut self) -> Result<(), Halt> {
-        let is_new = self.run.status == "pending";
-        let head = match self.graph.state(&self.thread.id, None).await {
+    async fn run(mut self, head: Option<Option<Moment>>) -> Result<(), Halt> {
+        let is_new = self.is_new;
+        let has_begun = head.is_some();
+        let head = match head {
+            Some(known) => Ok(known),
+            None => self.graph.head(&self.thread.id).await,
+        };
+        let head = match head {
             Ok(head) => head,
             Err(error) => {
                 let end = self.passing(End::Failed(Failed::of(&error)))?;
@@ -148,14 +222,15 @@ impl Drive<'_> {
             false => self.app.kept_log(&self.thread.id).await?,
         };
         if let Some(log) = log {
-            if let Some(created) = head.as_ref().and_then(|head| ids::millis(&head.created)) {
-                log.not_before(created);
+            if let Some(head) = &head {
+                log.not_before(head.created.div_euclid(1000));
             }
             if self.hold.is_some() {
                 self.app.look_at_log(&log).await?;
             }
             let told = if is_new { Vec::new() } else { self.app.told_by(&log, &self.run.id).await? };
-            self.kept = Some((log, Events::new(&self.run, told, head.as_ref())));
+            let seen = self.app.as_seen(&self.thread, &*self.graph, head.clone()).await.ok().flatten();
+            self.kept = Some((log, Events::new(&self.run, told, seen.as_ref())));
         }
         let end = if !self.waited().await {
             End::Stopped(if self.live.cancel.is_cancelled() {
@@ -164,7 +239,7 @@ impl Drive<'_> {
                 StopReason::Drained
             })
         } else {
-            self.begin(head.as_ref(), is_new).await?;
+            self.begin(head.as_ref(), has_begun).await?;
             self.began = Instant::now();
             self.metadata();
             if let Some((_, events)) = &mut self.kept {
@@ -208,27 +283,24 @@ impl Drive<'_> {
         }
     }
 
-    /// Notes since when this process drives the run, and on which checkpoint it began.
-    async fn begin(&mut self, head: Option<&Moment>, is_new: bool) -> Result<(), Halt> {
+    /// Notes that the run begins, unless its record has it.
+    async fn begin(&mut self, head: Option<&Moment>, has_begun: bool) -> Result<(), Halt> {
         self.live.has_begun.store(true, Ordering::Relaxed);
-        if is_new {
+        if self.is_new {
             let waited = u64::try_from(ids::now() - self.run.created).unwrap_or(0);
-            self.app.meters.run_began(self.graph_name(), Duration::from_micros(waited));
+            self.app.meters.run_began(&self.graph_name, Duration::from_micros(waited));
         }
-        let before = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
+        if has_begun {
+            return Ok(());
+        }
+        let (is_new, hold) = (self.is_new, self.hold);
+        let mut changed = None;
         let change = |run: &mut Record| {
-            if is_open(run) {
-                "running".clone_into(&mut run.status);
-            }
-            if is_new {
-                run.data["began_at"] = json!(before);
-            }
-            run.data["since"] = json!(ids::time(ids::now()));
-            if let Some(hold) = self.hold {
-                run.data["replica"] = json!(*hold.replica);
-            }
+            begin(run, head, is_new, hold);
+            changed = Some(Record { version: run.version + 1, ..run.clone() });
         };
-        if let Some(changed) = self.app.change_known(self.run.clone(), change).await? {
+        let is_there = self.app.change_known(vec![self.run.clone()], change).await?;
+        if let Some(changed) = changed.filter(|_| is_there) {
             self.run = changed;
         }
         // Mostly the request that made the run has set it. Another run may have ended since, or a client may
@@ -240,13 +312,9 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn graph_name(&self) -> &str {
-        self.run.data["graph_id"].as_str().unwrap_or_default()
-    }
-
     /// Ends the run for its readers. After it nothing is sent.
     fn leave(&self, status: &str, result: Value) {
-        self.app.meters.run_ended(self.graph_name(), status, self.began.elapsed());
+        self.app.meters.run_ended(&self.graph_name, status, self.began.elapsed());
         self.live.end(result);
     }
 
@@ -266,13 +334,15 @@ impl Drive<'_> {
                 |frame: &Frame| LogEntry { seq: frame.seq, text: format!("{}\n{}", frame.event, frame.data) };
             let entries = self.unsent.iter().map(entry).collect();
             let is_undone = self.live.stop_action() == Some(StopAction::RollBack);
-            let fleeting = !self.frames.resumable || is_undone || self.run.data["is_temporary"] == true;
+            let fleeting = !self.frames.resumable || is_undone || self.is_temporary;
             let claim = (&*self.thread.id, self.hold);
             if !self.app.append(claim, &self.run.id, entries, fleeting).await? {
                 return Err(Halt::Lost);
             }
         }
-        self.unsent.drain(..).filter(|frame| frame.event != RESULT).for_each(|frame| self.live.send(frame));
+        if !self.unsent.is_empty() {
+            self.live.send(self.unsent.drain(..).filter(|frame| frame.event != RESULT));
+        }
         if let Some((log, events)) = &mut self.kept {
             let new = events.take_new();
             if !new.is_empty() && !self.app.log_events(log, self.hold, new).await? {
@@ -326,9 +396,10 @@ impl Drive<'_> {
             Ok(planned) => planned,
             Err(end) => {
                 // Events may have been lost with what drove it before. Its last values are not.
-                if let Some(head) = head.filter(|_| !is_new) {
-                    let values = json!({ "type": "values", "namespace": "", "values": head.values });
-                    self.tell(values);
+                if head.is_some_and(|_| !is_new)
+                    && let Ok(Some(head)) = self.graph.state(&self.thread.id, None).await
+                {
+                    self.tell(RunEvent::of_values(head.values));
                 }
                 return Ok(end);
             }
@@ -388,15 +459,15 @@ impl Drive<'_> {
             match event {
                 GraphEvent::Event(event) => {
                     self.note(&event).await?;
-                    if event["type"] == "message" && !takes_messages {
+                    if event.kind == "message" && !takes_messages {
                         continue;
                     }
                     self.look_for_readers().await?;
                     self.tell(event);
                     self.log().await?;
                 }
-                GraphEvent::Ended(end, stuck) => {
-                    self.stuck = stuck;
+                GraphEvent::Ended(Ended { end, stuck, last }) => {
+                    (self.stuck, self.last) = (stuck, last);
                     return Ok(end);
                 }
             }
@@ -404,22 +475,30 @@ impl Drive<'_> {
         Ok(End::Stopped(StopReason::Cancelled))
     }
 
-    /// Makes frames and entries of the log of an event.
-    fn tell(&mut self, event: Value) {
+    /// Makes frames, entries of the log and a mark of the trace of an event.
+    fn tell(&mut self, mut event: RunEvent) {
+        let id = checkpoint_id(&event).filter(|_| event.namespace.is_empty());
+        if let Some(seen) = id.map(|id| seen_as(&self.thread, id)).filter(|seen| Some(*seen) != id) {
+            event.fields.retain(|(name, _)| name != "checkpoint");
+            event.fields.push(("checkpoint".into(), seen.to_string().into()));
+        }
+        self.reader.tells_updates = self.kept.is_some() || self.frames.has_updates();
         self.reader.tells_tasks = self.kept.is_some() || self.frames.has_tasks();
         let read = self.reader.read(event);
         if let Some((_, events)) = &mut self.kept {
             events.take(&read);
         }
-        for frame in self.frames.take(&read, &self.reader.values) {
-            self.send(frame);
+        let frames = self.frames.take(&read, &self.reader.values);
+        self.unsent.extend(frames);
+        if let Some(mark) = mark(read.event, &self.thread.id) {
+            self.live.mark(mark);
         }
     }
 
-    /// Adds an event to the trace, and what the records keep of it to them: at once, so that a kill takes no
-    /// more than what is on its way.
-    async fn note(&mut self, event: &Value) -> Result<(), RecordError> {
-        if let Some(mark) = mark(event, &self.thread.id) {
+    /// Adds what the records keep of an event to them: at once, so that a kill takes no more than what is on
+    /// its way.
+    async fn note(&mut self, event: &RunEvent) -> Result<(), RecordError> {
+        if let Some(mark) = mark_of_message(event) {
             self.live.mark(mark);
         }
         let Some(kept) = Kept::of(event) else { return Ok(()) };
@@ -455,7 +534,9 @@ impl Drive<'_> {
         // is a fork.
         let from = match place {
             Some(_) if has_moved => Begin::Head,
-            Some(place) if !place.is_before_input && head.is_some_and(|head| head.id == place.id) => {
+            Some(place)
+                if !place.is_before_input && head.is_some_and(|head| self.is_seen_as(head, place)) =>
+            {
                 Begin::Head
             }
             Some(place) if place.is_before_input => self.before(place).await?,
@@ -492,6 +573,10 @@ impl Drive<'_> {
     fn has_moved(&self, head: Option<&Moment>) -> bool {
         let head = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
         self.run.data["began_at"] != json!(head)
+    }
+
+    fn is_seen_as(&self, head: &Moment, place: WirePlace) -> bool {
+        seen_as(&self.thread, head.id) == place.id
     }
 
     async fn has_finished_at(&self, id: CheckpointId) -> Result<bool, Failed> {
@@ -583,15 +668,8 @@ impl Drive<'_> {
         if is_cancelled && self.live.stop_action() == Some(StopAction::RollBack) {
             return self.rolled_back(before).await;
         }
-        let (status, failed) = match &end {
-            End::Finished | End::Interrupted(_) => ("success", None),
-            End::Stopped(StopReason::Cancelled) => ("interrupted", None),
-            End::Stopped(reason) => ("error", Some(stopped(*reason))),
-            End::Failed(failed) => ("error", Some(failed.clone())),
-        };
-        let head = self.graph.state(&self.thread.id, None).await.ok().flatten();
-        let mut result = head.as_ref().map_or_else(|| json!({}), |head| head.values.clone());
-        result = crate::app::rename(result, &self.reader.message_ids);
+        let (status, failed) = status_of(&end);
+        let (last, mut result) = self.left(matches!(end, End::Finished)).await;
         if let End::Interrupted(interrupts) = &end {
             for frame in self.frames.interrupted(interrupts, &result) {
                 self.send(frame);
@@ -601,39 +679,43 @@ impl Drive<'_> {
         if let Some(failed) = &failed {
             result = json!({ "__error__": failed.json() });
         }
-        let last = match &failed {
+        let end_frame = match &failed {
             Some(failed) => self.frames.frame("error", &failed.json()),
             None => self.frames.frame("end", &Value::Null),
         };
         let error = failed.as_ref().map(Failed::json);
-        let ended_at = head.as_ref().map(|head| WirePlace::at(head.id).wire(&self.thread.id));
-        let engine_run = head.as_ref().map(|head| head.run.to_string());
-        let thread_status = match (&error, &head) {
+        let ended_at = last.map(|(id, ..)| WirePlace::at(id).wire(&self.thread.id));
+        let engine_run = last.map(|(_, run, _)| run.to_string());
+        let thread_status = match (&error, &last) {
+            _ if self.is_followed_by_another().await? => "busy",
             (Some(_), _) => "error",
-            (None, Some(head)) if !head.finished => "interrupted",
+            (None, Some((.., false))) => "interrupted",
             _ => "idle",
         };
-        let renamed = self.reader.new_message_ids();
-        // The thread first: a run is driven again if its server is killed before its status is stored, and
-        // then its thread, too, has it.
-        self.leave_thread(thread_status, error.clone(), &renamed).await?;
-        self.app
-            .change_known(self.run.clone(), |run| {
-                status.clone_into(&mut run.status);
-                run.data["error"] = json!(error);
-                run.data["engine_run"] = json!(engine_run);
-                run.data["stuck"] = self.stuck.clone();
-                run.data["ended_at"] = json!(ended_at);
-            })
-            .await?;
+        let (renamed, stuck) = (self.reader.new_message_ids(), self.stuck.take());
+        let change = |record: &mut Record| match record.kind {
+            Kind::Thread => left_by_run(record, thread_status, error.as_ref(), &renamed),
+            _ => {
+                status.clone_into(&mut record.status);
+                record.data["error"] = json!(error);
+                record.data["engine_run"] = json!(engine_run);
+                record.data["stuck"] = stuck.clone();
+                record.data["ended_at"] = json!(ended_at);
+            }
+        };
         self.look_for_readers().await?;
+        let refusal = failed.as_ref().filter(|failed| failed.name == UNKNOWN_INTERRUPT);
+        let resume = &self.run.data["kwargs"]["command"]["resume"];
+        let refusal = refusal.map_or(Value::Null, |_| refused(resume, before.as_ref()));
+        // Documents are large, and no one here needs these any more.
+        let taken = |record: &mut Record| Record { data: record.data.take(), ..record.clone() };
+        let records = vec![taken(&mut self.thread), taken(&mut self.run)];
+        self.app.change_known(records, change).await?;
+        self.remove_temporary().await?;
         if let Some((_, events)) = &mut self.kept {
-            let refusal = failed.as_ref().filter(|failed| failed.name == UNKNOWN_INTERRUPT);
-            let resume = &self.run.data["kwargs"]["command"]["resume"];
-            let refusal = refusal.map_or(Value::Null, |_| refused(resume, before.as_ref()));
             events.end(&end, failed.as_ref().map(|failed| &*failed.message), refusal);
         }
-        self.send(last);
+        self.send(end_frame);
         if self.hold.is_some() {
             let result = self.frames.frame(RESULT, &result);
             self.send(result);
@@ -641,6 +723,23 @@ impl Drive<'_> {
         self.log().await?;
         self.leave(status, result);
         Ok(())
+    }
+
+    /// The newest checkpoint, whether the thread has finished there, and its values.
+    async fn left(&mut self, has_finished: bool) -> (Option<(CheckpointId, RunId, bool)>, Value) {
+        let mut last = self.last.take();
+        if last.is_none() {
+            last = self.graph.state(&self.thread.id, None).await.ok().flatten().map(Last::from);
+        }
+        let (place, values) =
+            last.map(|Last { id, run, values, finished }| ((id, run, finished), values)).unzip();
+        // A run that has finished has told its last values, if it tells any.
+        let told = self.reader.values.remove("").filter(|_| has_finished && self.calls > 0);
+        let values = match told {
+            Some(told) => Arc::unwrap_or_clone(told),
+            None => values.map_or_else(|| json!({}), |values| values()),
+        };
+        (place, crate::app::rename(values, &self.reader.message_ids))
     }
 
     /// Undoes the run: the thread is as it was before, and the run is gone.
@@ -652,8 +751,8 @@ impl Drive<'_> {
                 let edit = Edit { at: Some(before.id), ..Edit::default() };
                 let edited = self.graph.edit(thread, edit).await;
                 // Only now: if the server is killed before the edit, the run may go on.
-                if edited.is_ok() {
-                    self.app.has_undone(thread, before.id, head.id).await?;
+                if let Ok(again) = &edited {
+                    self.app.has_undone(thread, before.id, *again).await?;
                 }
                 edited.map(drop)
             }
@@ -663,8 +762,13 @@ impl Drive<'_> {
         if let Err(error) = undone {
             tracing::error!(%error, run = self.run.id, "a run could not be rolled back");
         }
-        let status = if before.is_some_and(|before| !before.finished) { "interrupted" } else { "idle" };
-        self.leave_thread(status, None, &Map::new()).await?;
+        let status = match before {
+            _ if self.is_followed_by_another().await? => "busy",
+            Some(before) if !before.finished => "interrupted",
+            _ => "idle",
+        };
+        self.app.thread_has_changed(&self.thread.id, status, None).await?;
+        self.remove_temporary().await?;
         self.app.records.remove(Kind::Run, &self.run.id).await?;
         self.app.records.forget(&self.run.id).await?;
         self.app.live.forget(&self.run.id);
@@ -681,21 +785,17 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Notes the state of the thread, unless another run goes on with it, and removes what was only for this
-    /// run.
-    async fn leave_thread(
-        &self,
-        status: &str,
-        error: Option<Value>,
-        renamed: &Map<String, Value>,
-    ) -> Result<(), Halt> {
-        let waits = match self.hold {
+    /// Whether another run of the thread waits.
+    async fn is_followed_by_another(&self) -> Result<bool, RecordError> {
+        Ok(match self.hold {
             Some(_) => self.app.open_records(&self.thread.id).await?.iter().any(|run| run.id != self.run.id),
             None => self.app.live.of_thread(&self.thread.id).len() > 1,
-        };
-        let status = if waits { "busy" } else { status };
-        self.app.thread_has_changed(&self.thread.id, status, error, renamed).await?;
-        if self.run.data["is_temporary"] == true {
+        })
+    }
+
+    /// Removes what was only for this run.
+    async fn remove_temporary(&self) -> Result<(), RecordError> {
+        if self.is_temporary {
             if let Err(error) = self.graph.delete(&self.thread.id).await {
                 tracing::error!(%error, "the thread of a run without one could not be removed");
             }
@@ -703,6 +803,16 @@ impl Drive<'_> {
             self.app.records.remove(Kind::Run, &self.run.id).await?;
         }
         Ok(())
+    }
+}
+
+/// The status of a run that has ended.
+fn status_of(end: &End) -> (&'static str, Option<Failed>) {
+    match end {
+        End::Finished | End::Interrupted(_) => ("success", None),
+        End::Stopped(StopReason::Cancelled) => ("interrupted", None),
+        End::Stopped(reason) => ("error", Some(stopped(*reason))),
+        End::Failed(failed) => ("error", Some(failed.clone())),
     }
 }
 

@@ -31,7 +31,7 @@ impl App {
             // Its store failed. It is to stop, so it ends when its turn comes.
             if !live.has_ended() && !is_in_line && app.live.join(&live, Strategy::Enqueue) == Some(true) {
                 let (app, thread) = (Arc::clone(&app), live.thread.clone());
-                app.live.tasks.clone().spawn(async move { app.drive_line(&thread).await });
+                app.live.tasks.clone().spawn(async move { app.drive_line(&thread, None).await });
             }
             ended
         });
@@ -108,7 +108,7 @@ impl App {
                 _ => ("end", &Value::Null),
             };
             let seq = last.map_or(0, |last| last.seq.saturating_add(1));
-            live.send(Frame { seq, event: event.to_owned(), data: data.to_string() });
+            live.send([Frame { seq, event: event.to_owned(), data: data.to_string() }]);
         }
         live.end(wait_result(self, run).await.unwrap_or_default());
     }

@@ -10,7 +10,7 @@ use super::parts::MessageParts;
 use super::reader::{ReadEvent, each_message};
 use super::trace::checkpoint_id;
 use crate::app::{NewEvent, object_of};
-use crate::graph::{End, Moment};
+use crate::graph::{End, Moment, RunEvent};
 use crate::ids::{self, WirePlace};
 use crate::records::Record;
 
@@ -75,9 +75,9 @@ impl Events {
     }
 
     pub(super) fn take(&mut self, read: &ReadEvent) {
-        let ReadEvent { kind, namespace, node, event, content, .. } = read;
+        let ReadEvent { namespace, event, content, .. } = read;
         self.enter(namespace);
-        match &**kind {
+        match &*event.kind {
             "values" => {
                 self.note(content);
                 let values = (**content).clone();
@@ -93,18 +93,18 @@ impl Events {
                 self.messages_of(read);
                 self.tools_of(namespace, content);
                 let values = if content.is_object() { (**content).clone() } else { json!({}) };
-                let update = object_of([("node", node.clone().into()), ("values", values)]);
+                let update = object_of([("node", (*event.node).into()), ("values", values)]);
                 self.tell("updates", namespace, update);
                 self.task(read);
             }
-            "custom" => self.tell("custom", namespace, custom(&event["value"])),
+            "custom" => self.tell("custom", namespace, custom(event.field("value"))),
             "message" => self.message(read),
             "task_started" => self.task(read),
             "task_ended" => {
-                let child = self.inside(namespace, node, &read.task);
-                match event["status"].as_str() {
+                let child = self.inside(namespace, &event.node, &read.task);
+                match event.field("status").as_str() {
                     Some("interrupted") => {}
-                    Some("failed") => self.leave(&child, "failed", &event["error"]["message"]),
+                    Some("failed") => self.leave(&child, "failed", &event.field("error")["message"]),
                     Some("stopped") => self.leave(&child, "interrupted", &Value::Null),
                     _ => self.leave(&child, "completed", &Value::Null),
                 }
@@ -236,9 +236,10 @@ impl Events {
         }
     }
 
-    fn checkpoint(&mut self, event: &Value) {
+    fn checkpoint(&mut self, event: &RunEvent) {
         let Some(id) = checkpoint_id(event) else { return };
-        let begins = event["source"] == "input";
+        let source = event.field("source");
+        let begins = source == "input";
         let place = WirePlace::at(id).wire(&self.thread);
         let parent = match self.place.take() {
             _ if begins => Some(WirePlace::before(id).wire(&self.thread)),
@@ -246,7 +247,7 @@ impl Events {
             Some((known, parent)) if known == place => parent,
             before => before.map(|(known, _)| known),
         };
-        let mut data = json!({ "id": place, "step": id.step, "source": event["source"] });
+        let mut data = json!({ "id": place, "step": id.step, "source": source });
         if let Some(parent) = &parent {
             data["parent_id"] = parent.clone().into();
         }
@@ -257,7 +258,7 @@ impl Events {
 
     fn task(&mut self, read: &ReadEvent) {
         let Some(task) = read.about_task.clone() else { return };
-        if read.event["status"] == "interrupted" {
+        if read.event.field("status") == "interrupted" {
             self.asked.push((read.namespace.clone(), task));
         } else {
             self.tell("tasks", &read.namespace, task);
@@ -265,7 +266,8 @@ impl Events {
     }
 
     fn message(&mut self, read: &ReadEvent) {
-        let ReadEvent { namespace, node, task, .. } = read;
+        let ReadEvent { namespace, task, event, .. } = read;
+        let node = &event.node;
         let Some(chunk) = &read.chunk else { return };
         self.seen.insert(chunk.id.clone());
         let open = self.messages.remove(task);
@@ -302,10 +304,10 @@ impl Events {
             }
         });
         for message in new {
-            let mut parts = MessageParts::begin(message["id"].as_str().unwrap_or_default(), &read.node);
+            let mut parts = MessageParts::begin(message["id"].as_str().unwrap_or_default(), &read.event.node);
             parts.add_whole(&message);
             parts.finish(&message["usage_metadata"]);
-            self.tell_parts(&read.namespace, &read.node, &mut parts);
+            self.tell_parts(&read.namespace, &read.event.node, &mut parts);
         }
     }
 

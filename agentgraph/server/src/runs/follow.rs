@@ -58,7 +58,7 @@ impl App {
             return Ok(self.followed(run));
         }
         let ended = LiveRun::new(&run.id, &run.parent, owner_of(run), None);
-        frames.into_iter().for_each(|frame| ended.send(frame));
+        ended.send(frames);
         ended.end(Value::Null);
         Ok(ended)
     }
@@ -133,7 +133,7 @@ impl Follower<'_> {
                     run.end(serde_json::from_str(&frame.data).unwrap_or_default());
                     return Ok(true);
                 }
-                run.send(frame);
+                run.send([frame]);
             }
         }
         let record = self.app.records.get(Kind::Run, &run.id).await?;

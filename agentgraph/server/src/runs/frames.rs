@@ -12,6 +12,7 @@ use super::reader::{ReadEvent, each_message};
 use super::request::texts;
 use super::trace::checkpoint_id;
 use crate::app::{checkpoint_json, merge, object_of};
+use crate::graph::RunEvent;
 use crate::ids::{self, WirePlace};
 use crate::live::Frame;
 use crate::messages::Chunk;
@@ -54,12 +55,7 @@ pub(super) fn all_views() -> Vec<View> {
 
 impl Frames {
     pub(super) fn new(run: &Record, thread: &Record, seq: u64) -> Self {
-        let mut about = crate::app::object(&run.data["metadata"]);
-        about.insert("run_id".to_owned(), run.id.clone().into());
-        about.insert("thread_id".to_owned(), thread.id.clone().into());
-        about.insert("graph_id".to_owned(), run.data["graph_id"].clone());
-        about.insert("assistant_id".to_owned(), run.data["assistant_id"].clone());
-        Frames {
+        let mut frames = Frames {
             modes: texts(&run.data["kwargs"]["stream_mode"]),
             resumable: run.data["kwargs"]["resumable"] == true,
             ran: Vec::new(),
@@ -67,10 +63,19 @@ impl Frames {
             seq,
             run: run.id.clone(),
             thread: thread.id.clone(),
-            about,
+            about: Map::new(),
             seen: HashSet::new(),
             step: 0,
+        };
+        if frames.has_messages() {
+            let about = &mut frames.about;
+            *about = crate::app::object(&run.data["metadata"]);
+            about.insert("run_id".to_owned(), run.id.clone().into());
+            about.insert("thread_id".to_owned(), thread.id.clone().into());
+            about.insert("graph_id".to_owned(), run.data["graph_id"].clone());
+            about.insert("assistant_id".to_owned(), run.data["assistant_id"].clone());
         }
+        frames
     }
 
     pub(super) fn frame(&mut self, event: &str, data: &Value) -> Frame {
@@ -90,17 +95,17 @@ impl Frames {
 
     /// The frames of an event. The graph may report more than the modes need, for the log of the thread.
     pub(super) fn take(&mut self, read: &ReadEvent, values: &HashMap<String, Arc<Value>>) -> Vec<Frame> {
-        let ReadEvent { kind, namespace, event, content, .. } = read;
+        let ReadEvent { namespace, event, content, .. } = read;
         if !namespace.is_empty() && !self.with_subgraphs {
             return Vec::new();
         }
-        match &**kind {
+        match &*event.kind {
             "values" => {
                 note_messages(content, &mut self.seen);
                 self.of_mode("values", namespace, content).into_iter().collect()
             }
             "update" => self.update(read),
-            "custom" => self.of_mode("custom", namespace, &event["value"]).into_iter().collect(),
+            "custom" => self.of_mode("custom", namespace, event.field("value")).into_iter().collect(),
             "message" => match &read.chunk {
                 Some(chunk) if self.has_messages() => self.chunk(chunk, read),
                 _ => Vec::new(),
@@ -114,6 +119,10 @@ impl Frames {
         }
     }
 
+    pub(super) fn has_updates(&self) -> bool {
+        self.has("updates") || self.has_tasks() || self.has_messages()
+    }
+
     pub(super) fn has_tasks(&self) -> bool {
         self.has("tasks") || self.has("debug")
     }
@@ -123,13 +132,13 @@ impl Frames {
     }
 
     fn update(&mut self, read: &ReadEvent) -> Vec<Frame> {
-        let ReadEvent { namespace, node, content, .. } = read;
+        let ReadEvent { namespace, event, content, .. } = read;
         if namespace.is_empty() {
-            self.ran.push(node.clone());
+            self.ran.push(event.node.clone());
         }
         let mut frames = self.messages_of(read);
         if self.has("updates") {
-            let update = object_of([(node, (**content).clone())]);
+            let update = object_of([(&event.node, (**content).clone())]);
             frames.extend(self.of_mode("updates", namespace, &update));
         }
         frames.extend(self.of_task("task_result", read));
@@ -169,11 +178,12 @@ impl Frames {
     }
 
     fn message(&mut self, chunk: &Chunk, is_whole: bool, read: &ReadEvent) -> Vec<Frame> {
-        let ReadEvent { namespace, node, task, event, .. } = read;
+        let ReadEvent { namespace, task, event, .. } = read;
+        let node = &event.node;
         let level = format!("{node}:{task}");
         let place = if namespace.is_empty() { level } else { format!("{namespace}|{level}") };
         let mut about = json!({
-            "langgraph_node": node, "langgraph_step": event["step"], "langgraph_triggers": [],
+            "langgraph_node": node, "langgraph_step": event.step, "langgraph_triggers": [],
             "langgraph_path": ["__pregel_pull", node], "langgraph_checkpoint_ns": place, "checkpoint_ns": place,
         });
         merge(&mut about, &self.about);
@@ -194,12 +204,12 @@ impl Frames {
     fn checkpoint(
         &mut self,
         namespace: &str,
-        event: &Value,
+        event: &RunEvent,
         values: &HashMap<String, Arc<Value>>,
     ) -> Vec<Frame> {
         let Some(id) = checkpoint_id(event) else { return Vec::new() };
         self.step = i64::try_from(id.step).unwrap_or(i64::MAX);
-        let begins = event["source"] == "input";
+        let begins = event.field("source") == "input";
         let mut frames = Vec::new();
         if begins {
             let shown = self.checkpoint_form(
@@ -211,9 +221,10 @@ impl Frames {
             );
             frames = self.trace("checkpoints", "checkpoint", namespace, shown);
         }
-        let source = if begins { "loop" } else { event["source"].as_str().unwrap_or("loop") };
+        let source = if begins { "loop" } else { event.field("source").as_str().unwrap_or("loop") };
         let values = values.get(namespace).map_or_else(|| json!({}), |values| (**values).clone());
-        let shown = self.checkpoint_form(WirePlace::at(id), source, self.step, event["next"].clone(), values);
+        let next = event.field("next").clone();
+        let shown = self.checkpoint_form(WirePlace::at(id), source, self.step, next, values);
         frames.extend(self.trace("checkpoints", "checkpoint", namespace, shown));
         frames
     }

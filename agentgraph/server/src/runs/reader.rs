@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::app::{object_of, rename};
+use crate::graph::RunEvent;
 use crate::ids;
 use crate::messages::{Chunk, Chunks};
 use crate::records::Record;
@@ -17,7 +18,8 @@ pub(super) struct EventReader {
     pub(super) message_ids: Map<String, Value>,
     /// The newest values, by namespace.
     pub(super) values: HashMap<String, Arc<Value>>,
-    /// Whether the events of tasks go to a stream or a log.
+    /// Whether updates, and the events of tasks, go to a stream or a log.
+    pub(super) tells_updates: bool,
     pub(super) tells_tasks: bool,
     known_ids: usize,
     chunks: Chunks,
@@ -28,12 +30,11 @@ pub(super) struct EventReader {
 
 /// An event that was read.
 pub(super) struct ReadEvent {
-    pub(super) kind: String,
+    /// As the wire has it, and so is the task.
     pub(super) namespace: String,
     pub(super) task: String,
-    pub(super) node: String,
-    /// The event of the engine.
-    pub(super) event: Value,
+    /// The event of the graph, without its content.
+    pub(super) event: RunEvent,
     /// Its values or its update, with messages by the ids that clients see.
     pub(super) content: Arc<Value>,
     /// The piece of a message.
@@ -49,6 +50,7 @@ impl EventReader {
             known_ids: message_ids.len(),
             message_ids,
             values: HashMap::new(),
+            tells_updates: false,
             tells_tasks: false,
             chunks: Chunks::default(),
             updates: HashMap::new(),
@@ -61,24 +63,22 @@ impl EventReader {
         if self.message_ids.len() == self.known_ids { Map::new() } else { self.message_ids.clone() }
     }
 
-    pub(super) fn read(&mut self, mut event: Value) -> ReadEvent {
-        let kind = event["type"].as_str().unwrap_or_default().to_owned();
-        let namespace = ids::wire_namespace(event["namespace"].as_str().unwrap_or_default());
-        let task = ids::dashed(event["task"]["id"].as_str().unwrap_or_default());
-        let node = event["node"].as_str().unwrap_or_default().to_owned();
-        let (mut chunk, mut about_task, mut content) = (None, None, Arc::default());
-        match &*kind {
+    pub(super) fn read(&mut self, mut event: RunEvent) -> ReadEvent {
+        let namespace = ids::wire_namespace(&event.namespace);
+        let task = event.task.as_ref().map(|task| ids::dashed(&task.id)).unwrap_or_default();
+        let (mut chunk, mut about_task) = (None, None);
+        let made = event.content.take().filter(|_| event.kind == "values" || self.tells_updates);
+        let content = Arc::new(made.map(|make| rename(make(), &self.message_ids)).unwrap_or_default());
+        match &*event.kind {
             "values" => {
-                content = Arc::new(rename(event["values"].take(), &self.message_ids));
                 self.values.insert(namespace.clone(), Arc::clone(&content));
             }
-            "update" => {
-                content = Arc::new(rename(event["update"].take(), &self.message_ids));
+            "update" if self.tells_tasks => {
                 self.updates.insert(task.clone(), Arc::clone(&content));
                 about_task = self.result(&task);
             }
             "message" => {
-                chunk = self.chunks.take(&task, &event["piece"]);
+                chunk = self.chunks.take(&task, event.field("piece"));
                 if let Some(Chunk { id, finished: Some(finished), .. }) = &chunk {
                     self.message_ids.insert(finished.clone(), id.clone().into());
                 }
@@ -87,14 +87,15 @@ impl EventReader {
                 let input = self.values.get(&namespace).map(|values| (**values).clone()).unwrap_or_default();
                 about_task = Some(object_of([
                     ("id", task.clone().into()),
-                    ("name", node.clone().into()),
+                    ("name", (*event.node).into()),
                     ("input", input),
                     ("triggers", json!([])),
                 ]));
             }
-            "task_ended" => {
-                self.ended.insert(task.clone(), (node.clone(), event["error"]["message"].clone()));
-                if event["status"] != "done" {
+            "task_ended" if self.tells_tasks => {
+                let error = event.field("error")["message"].clone();
+                self.ended.insert(task.clone(), (event.node.clone(), error));
+                if event.field("status") != "done" {
                     // Such a task has no update that comes later.
                     self.updates.insert(task.clone(), Arc::default());
                 }
@@ -102,7 +103,7 @@ impl EventReader {
             }
             _ => {}
         }
-        ReadEvent { kind, namespace, task, node, event, content, chunk, about_task }
+        ReadEvent { namespace, task, event, content, chunk, about_task }
     }
 
     /// The result of a task of which both the end and the update are known.
@@ -111,16 +112,14 @@ impl EventReader {
             return None;
         }
         let (update, (node, error)) = (self.updates.remove(task)?, self.ended.remove(task)?);
-        self.tells_tasks.then(|| {
-            let result = if update.is_null() { json!({}) } else { (*update).clone() };
-            object_of([
-                ("id", task.into()),
-                ("name", node.into()),
-                ("error", error),
-                ("result", result),
-                ("interrupts", json!([])),
-            ])
-        })
+        let result = if update.is_null() { json!({}) } else { (*update).clone() };
+        Some(object_of([
+            ("id", task.into()),
+            ("name", node.into()),
+            ("error", error),
+            ("result", result),
+            ("interrupts", json!([])),
+        ]))
     }
 }
 

@@ -10,10 +10,9 @@ use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::drive::Halt;
-use super::{AGAIN, RunRequest, busy};
+use super::{AGAIN, busy, note_in};
 use crate::app::{App, OnRestart, owner_of};
 use crate::error::{ApiError, RecordError};
-use crate::ids;
 use crate::live::{Hold, LiveRun, Permit, Strategy};
 use crate::records::{Admission, Admitted, Kind, Next, Query, Record, SharedRecords, Signal, Stop};
 
@@ -67,19 +66,16 @@ impl App {
         self: &Arc<Self>,
         shared: &dyn SharedRecords,
         thread: &Record,
-        request: &RunRequest,
+        strategy: Strategy,
         (run, permit): (Record, Permit),
-    ) -> Result<(Record, Arc<LiveRun>), ApiError> {
+    ) -> Result<Arc<LiveRun>, ApiError> {
         // Before the run is in the records: the task that drives the line may have it at once.
         let live = self.live.adopt(&run.id, &thread.id, owner_of(thread), Some(permit));
-        let admitted = self.admitted(shared, thread, request, &run).await;
+        let admitted = self.admitted(shared, thread, strategy, &run).await;
         let Ok((Admitted::Mine { is_new }, hold)) = admitted else {
             self.live.forget(&run.id);
             return match admitted?.0 {
-                Admitted::Elsewhere => {
-                    let followed = self.followed(&run);
-                    Ok((run, followed))
-                }
+                Admitted::Elsewhere => Ok(self.followed(&run)),
                 _ => Err(busy()),
             };
         };
@@ -93,31 +89,30 @@ impl App {
         } else if self.live.drain.is_cancelled() {
             live.end(Value::Null);
         }
-        if matches!(request.strategy, Strategy::Interrupt | Strategy::RollBack) {
+        if matches!(strategy, Strategy::Interrupt | Strategy::RollBack) {
             self.apply_stops(shared).await?;
         }
-        Ok((run, live))
+        Ok(live)
     }
 
     async fn admitted(
         &self,
         shared: &dyn SharedRecords,
         thread: &Record,
-        request: &RunRequest,
+        strategy: Strategy,
         run: &Record,
     ) -> Result<(Admitted, Hold), ApiError> {
         let mut thread = thread.clone();
         loop {
             let hold = self.live.hold();
-            request.note_in(&mut thread);
-            thread.updated = ids::now();
+            note_in(run, &mut thread);
             let admission = Admission {
                 replica: hold.replica.to_string(),
                 run: run.clone(),
                 thread: thread.clone(),
-                graph: request.assistant.parent.clone(),
-                alone: request.strategy == Strategy::Reject,
-                stops: match request.strategy {
+                graph: run.data["graph_id"].as_str().unwrap_or_default().to_owned(),
+                alone: strategy == Strategy::Reject,
+                stops: match strategy {
                     Strategy::Interrupt => Some(Stop::Interrupt),
                     Strategy::RollBack => Some(Stop::RollBack),
                     Strategy::Reject | Strategy::Enqueue => None,
@@ -176,7 +171,7 @@ impl App {
                         let live = self.live.adopt(&run.id, thread, owner_of(&run), None);
                         live.stored(true);
                         stop.into_iter().for_each(|stop| live.stop(stop));
-                        let driven = self.drive(&live, Some(hold)).await;
+                        let driven = self.drive(&live, Some(hold), None).await;
                         match &driven {
                             Ok(()) => self.live.has_ended(&live),
                             Err(_) => failed = Some(live),

@@ -3,11 +3,11 @@
 use agentgraph::{Dispatch, Goto};
 use serde_json::{Map, Value, json};
 
-use crate::app::{App, merge, object};
+use crate::app::{App, OWNER, object_of, owner_of};
 use crate::error::ApiError;
-use crate::ids::WirePlace;
+use crate::ids::{self, WirePlace};
 use crate::live::Strategy;
-use crate::records::Record;
+use crate::records::{Kind, Record};
 
 /// A run that a client asks for.
 pub(crate) struct RunRequest {
@@ -89,15 +89,23 @@ impl RunRequest {
         })
     }
 
-    /// What a thread knows of its newest run.
-    pub(crate) fn note_in(&self, thread: &mut Record) {
-        let about = Map::from_iter([
-            ("graph_id".to_owned(), self.assistant.parent.clone().into()),
-            ("assistant_id".to_owned(), self.assistant.id.clone().into()),
+    /// The record of the run, its assistant, and what it does about those before it.
+    pub(crate) fn into_run(self, thread: &Record) -> (Record, Record, Strategy) {
+        let RunRequest { assistant, mut metadata, kwargs, strategy, strategy_name, is_temporary, .. } = self;
+        let now = ids::now();
+        metadata.extend(owner_of(thread).map(|owner| (OWNER.to_owned(), owner.into())));
+        let data = object_of([
+            ("assistant_id", assistant.id.clone().into()),
+            ("graph_id", assistant.parent.clone().into()),
+            ("metadata", metadata.into()),
+            ("kwargs", kwargs),
+            ("multitask_strategy", strategy_name.into()),
+            ("is_temporary", is_temporary.into()),
         ]);
-        "busy".clone_into(&mut thread.status);
-        merge(&mut thread.data["metadata"], &about);
-        thread.data["config"] = object(&self.kwargs["config"]).into();
+        let (id, parent, status) = (ids::new_id(), thread.id.clone(), "pending".to_owned());
+        let run =
+            Record { kind: Kind::Run, id, parent, status, created: now, updated: now, version: 0, data };
+        (run, assistant, strategy)
     }
 
     /// The modes whose events the stream has.

@@ -1,12 +1,14 @@
 //! The trace of a run: what its tasks did and when, in microseconds since 1970, without what they read and
 //! wrote. The page draws it.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use agentgraph::CheckpointId;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::graph::RunEvent;
 use crate::ids::{self, WirePlace};
+use crate::live::Mark;
 
 const TYPES: [&str; 10] = [
     "task_started",
@@ -20,12 +22,7 @@ const TYPES: [&str; 10] = [
     "edit_dropped",
     "checkpoint",
 ];
-const FIELDS: [&str; 16] = [
-    "type",
-    "namespace",
-    "step",
-    "task",
-    "node",
+const FIELDS: [&str; 12] = [
     "status",
     "error",
     "next_in_ms",
@@ -36,37 +33,59 @@ const FIELDS: [&str; 16] = [
     "lost",
     "source",
     "next",
-    "checkpoint",
+    "model",
+    "usage",
 ];
 
-/// The mark of an event; `None` for one that the trace leaves out. Of the pieces of a model's message, the
-/// last one has a mark.
-pub(super) fn mark(event: &Value, thread: &str) -> Option<String> {
-    let used = used(event);
-    (used.is_some() || TYPES.contains(&event["type"].as_str()?)).then(|| {
-        let at = Value::from(ids::now());
-        let place = checkpoint_id(event).map(|id| Value::from(WirePlace::at(id).wire(thread)));
-        let model = used.map(|(model, _)| Value::from(model));
-        let fields = event.as_object().into_iter().flatten().map(|(name, value)| (&**name, value));
-        let is_shown = |(name, value): &(&str, &Value)| !value.is_null() && FIELDS.contains(name);
-        let mut mark: BTreeMap<&str, &Value> = fields.filter(is_shown).collect();
-        mark.insert("at", &at);
-        mark.extend(place.as_ref().map(|place| ("checkpoint", place)));
-        mark.extend(model.as_ref().map(|model| ("model", model)));
-        mark.extend(used.map(|(_, usage)| ("usage", usage)));
-        serde_json::to_string(&mark).unwrap_or_default()
+/// The mark of an event whose content was taken; `None` for one that the trace leaves out. Most marks are
+/// never read, so a mark is written when it is read.
+pub(super) fn mark(event: RunEvent, thread: &str) -> Option<Mark> {
+    TYPES.contains(&&*event.kind).then(|| {
+        let (at, thread) = (ids::now(), thread.to_owned());
+        Box::new(move || written(&event, at, &thread)) as Mark
     })
 }
 
+/// The mark of a message whose last piece the event has, without the message.
+pub(super) fn mark_of_message(event: &RunEvent) -> Option<Mark> {
+    let (model, usage) = used(event)?;
+    let fields = vec![("model".into(), model.into()), ("usage".into(), usage.clone())];
+    let (namespace, step) = (Arc::clone(&event.namespace), event.step);
+    let (task, node) = (event.task.clone(), event.node.clone());
+    let about = RunEvent { namespace, step, task, node, ..RunEvent::new("message", fields) };
+    let at = ids::now();
+    Some(Box::new(move || written(&about, at, "")))
+}
+
+fn written(event: &RunEvent, at: i64, thread: &str) -> String {
+    let shown = event.fields().filter(|(name, field)| !field.is_null() && FIELDS.contains(name));
+    let mut mark: Map<_, _> = shown.map(|(name, field)| (name.to_owned(), field.clone())).collect();
+    let mut add = |name: &str, value: Value| mark.insert(name.to_owned(), value);
+    add("at", at.into());
+    add("type", (*event.kind).into());
+    add("namespace", (*event.namespace).into());
+    add("step", event.step.into());
+    if !event.node.is_empty() {
+        add("node", (*event.node).into());
+    }
+    if let Some(task) = &event.task {
+        add("task", json!({ "id": task.id, "index": task.index, "attempt": task.attempt }));
+    }
+    if let Some(id) = checkpoint_id(event) {
+        add("checkpoint", WirePlace::at(id).wire(thread).into());
+    }
+    Value::Object(mark).to_string()
+}
+
 /// The checkpoint of an event.
-pub(super) fn checkpoint_id(event: &Value) -> Option<CheckpointId> {
-    let (branch, step) = event["checkpoint"].as_str()?.split_once('.')?;
+pub(super) fn checkpoint_id(event: &RunEvent) -> Option<CheckpointId> {
+    let (branch, step) = event.field("checkpoint").as_str()?.split_once('.')?;
     Some(CheckpointId::new(branch.parse().ok()?, step.parse().ok()?))
 }
 
 /// The model and the tokens of a message whose last piece the event has.
-fn used(event: &Value) -> Option<(&str, &Value)> {
-    let response = event["piece"].get("finished")?;
+fn used(event: &RunEvent) -> Option<(&str, &Value)> {
+    let response = event.field("piece").get("finished")?;
     Some((response["model"].as_str().unwrap_or_default(), response.get("usage")?))
 }
 
@@ -79,9 +98,10 @@ pub(super) enum Kept {
 }
 
 impl Kept {
-    pub(super) fn of(event: &Value) -> Option<Self> {
-        if event["type"] == "replay_diverged" {
-            return Some(Kept::Diverged(json!({ "step": event["step"], "expected": event["expected"] })));
+    pub(super) fn of(event: &RunEvent) -> Option<Self> {
+        if event.kind == "replay_diverged" {
+            let expected = event.field("expected");
+            return Some(Kept::Diverged(json!({ "step": event.step, "expected": expected })));
         }
         let (model, usage) = used(event)?;
         let tokens = ["input_total", "output_total"].map(|part| usage[part].as_u64().unwrap_or(0));

@@ -7,7 +7,8 @@ use std::time::Duration;
 use agentgraph_server::records::{Kind, LogEntry, MemoryRecords, Query, Record, Records};
 use agentgraph_server::{RecordError, Server};
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::common::{ALL_CHANNELS, Event, Served, names, steps};
 
@@ -28,10 +29,17 @@ enum At {
 struct Failing {
     at: At,
     left: Arc<AtomicUsize>,
+    /// Every new run takes one before it is stored.
+    permits: Arc<Semaphore>,
     inner: MemoryRecords,
 }
 
 impl Failing {
+    fn new(at: At, left: &Arc<AtomicUsize>) -> Self {
+        let permits = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+        Failing { at, left: Arc::clone(left), permits, inner: MemoryRecords::default() }
+    }
+
     fn check(&self, is_here: bool) -> Result<(), RecordError> {
         let count = |left: usize| left.checked_sub(1);
         match is_here && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count).is_ok() {
@@ -43,13 +51,14 @@ impl Failing {
 
 #[async_trait::async_trait]
 impl Records for Failing {
-    async fn insert(&self, record: Record) -> Result<bool, RecordError> {
-        self.inner.insert(record).await
-    }
-    async fn replace(&self, record: Record) -> Result<bool, RecordError> {
-        self.check(self.at == At::Status && record.kind == Kind::Run && record.status == "success")?;
-        self.check(self.at == At::Cancel && record.kind == Kind::Run && record.status == "interrupted")?;
-        self.inner.replace(record).await
+    async fn put(&self, records: Vec<Record>) -> Result<bool, RecordError> {
+        let has = |status: &str| records.iter().any(|one| one.kind == Kind::Run && one.status == status);
+        self.check(self.at == At::Status && has("success"))?;
+        self.check(self.at == At::Cancel && has("interrupted"))?;
+        if records.iter().any(|one| one.kind == Kind::Run && one.version == 0) {
+            self.permits.acquire().await.unwrap().forget();
+        }
+        self.inner.put(records).await
     }
     async fn get(&self, kind: Kind, id: &str) -> Result<Option<Record>, RecordError> {
         self.inner.get(kind, id).await
@@ -88,7 +97,7 @@ async fn every_reader_gets_the_end_of_a_run_once() {
     for at in [At::Status, At::Log, At::Values] {
         // Values that could not be stored are told as the last ones when the run is driven again.
         let left = Arc::new(AtomicUsize::new(if at == At::Values { 1 } else { 3 }));
-        let records = Failing { at, left: Arc::clone(&left), inner: MemoryRecords::default() };
+        let records = Failing::new(at, &left);
         let server = Served::of(Server::new().records(records).graph("steps", steps())).await;
         let thread = server.thread().await;
         let mut log = server.follow(&thread, json!({ "channels": ALL_CHANNELS })).await;
@@ -114,7 +123,7 @@ async fn every_reader_gets_the_end_of_a_run_once() {
 #[tokio::test]
 async fn a_run_whose_cancel_could_not_be_stored_ends_when_its_turn_comes() {
     let left = Arc::new(AtomicUsize::new(1));
-    let records = Failing { at: At::Cancel, left: Arc::clone(&left), inner: MemoryRecords::default() };
+    let records = Failing::new(At::Cancel, &left);
     let server = Served::of(Server::new().records(records).graph("steps", steps())).await;
     let thread = server.thread().await;
     let runs = format!("/threads/{thread}/runs");
@@ -131,4 +140,33 @@ async fn a_run_whose_cancel_could_not_be_stored_ends_when_its_turn_comes() {
     tokio::time::timeout(Duration::from_secs(60), server.get(&join)).await.expect("it ends");
     assert_eq!(server.get(&place(&waiting)).await["status"], "interrupted");
     assert_eq!(server.get(&format!("/threads/{thread}/state")).await["values"]["seen"], json!([]));
+}
+
+#[tokio::test]
+async fn a_run_whose_client_leaves_while_it_is_stored_is_driven() {
+    let permits = Arc::new(Semaphore::new(0));
+    let records = Failing { permits: Arc::clone(&permits), ..Failing::new(At::Status, &Arc::default()) };
+    let server = Served::of(Server::new().records(records).graph("steps", steps())).await;
+    let thread = server.thread().await;
+    let runs = format!("/threads/{thread}/runs");
+    let body = |text: &str| json!({ "assistant_id": "steps", "input": { "text": text } });
+    let stream = server.request(Method::POST, &format!("{runs}/stream")).json(&body("a"));
+    let client = tokio::spawn(stream.send());
+    let until_open = async |streams: usize| {
+        let wanted = format!("agentgraph_open_streams {streams}");
+        let shown = async || server.request(Method::GET, "/metrics").send().await.unwrap().text().await;
+        while !shown().await.unwrap().contains(&wanted) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    until_open(1).await;
+    client.abort();
+    until_open(0).await;
+    // One for each try: the run after it may see the thread change.
+    permits.add_permits(10);
+    let wait = format!("{runs}/wait");
+    let next = body("b");
+    let after: Value =
+        tokio::time::timeout(Duration::from_secs(60), server.post(&wait, &next)).await.unwrap();
+    assert_eq!(after["seen"], json!(["first a", "second", "first b", "second"]));
 }

@@ -108,24 +108,36 @@ async fn what_was_rolled_back_is_in_no_history() {
     let (thread, first) = busy(&server).await;
     let runs = format!("/threads/{thread}/runs");
     server.post(&format!("{runs}/{first}/cancel?wait=true"), &json!({})).await;
-    let history = async |thread: &str| {
+    let history = async |thread: &str| -> Vec<Value> {
         let states = server.post(&format!("/threads/{thread}/history"), &json!({ "limit": 100 })).await;
-        let states: Vec<_> = states.as_array().unwrap().iter().map(|state| state["values"].clone()).collect();
-        states
+        states.as_array().unwrap().clone()
     };
+    let path = format!("/threads/{thread}/state");
     for text in ["one", "two"] {
-        let kept = history(&thread).await;
+        let kept = (history(&thread).await, server.get(&path).await);
         let run = begun(&server, &thread, text).await;
-        assert_eq!(history(&thread).await[0]["text"], text);
+        assert_eq!(history(&thread).await[0]["values"]["text"], text);
         server.post(&format!("{runs}/{run}/cancel?wait=true&action=rollback"), &json!({})).await;
-        assert_eq!(&history(&thread).await[1..], kept, "the state before it is there again");
+        let now = (history(&thread).await, server.get(&path).await);
+        assert_eq!(now, kept, "the state before it is there again, at its checkpoint");
     }
-    server.post(&format!("{runs}/wait"), &quick("reject")).await;
+    let kept = history(&thread).await;
+    let mut next = quick("reject");
+    next["checkpoint"] = kept[0]["checkpoint"].clone();
+    server.post(&format!("{runs}/wait"), &next).await;
     let copy = server.post(&format!("/threads/{thread}/copy"), &json!({})).await;
     for thread in [&thread, copy["thread_id"].as_str().unwrap()] {
-        let texts: Vec<_> = history(thread).await.into_iter().map(|values| values["text"].clone()).collect();
+        let states = history(thread).await;
+        let texts: Vec<_> = states.iter().map(|state| state["values"]["text"].clone()).collect();
+        assert_eq!(texts.len(), kept.len() + 4, "an input, two nodes and what is before them: {texts:?}");
         assert_eq!(&texts[..3], [json!("quick"), json!("quick"), json!("quick")]);
         assert!(!texts.contains(&json!("one")) && !texts.contains(&json!("two")), "{texts:?}");
+        for pair in states.windows(2) {
+            assert_eq!(
+                pair[0]["parent_checkpoint"], pair[1]["checkpoint"],
+                "each state follows the one below"
+            );
+        }
     }
 }
 

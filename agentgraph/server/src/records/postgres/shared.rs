@@ -132,9 +132,7 @@ async fn admit(teller: &Teller<'_>, asked: &Admission) -> Result<Admitted, Fault
     if replaced == 0 {
         return Ok(Admitted::Stale);
     }
-    let open = concat!("SELECT count(*), max(created) FROM @record WHERE parent = $1 AND ", is_open!());
-    let open = transaction.query_one(open, &[&thread.id]).await?;
-    if asked.alone && open.try_get::<_, i64>(0)? > 0 {
+    if asked.alone && first(transaction, &thread.id).await?.is_some() {
         return Ok(Admitted::Refused);
     }
     if let Some(stop) = asked.stops {
@@ -147,8 +145,10 @@ async fn admit(teller: &Teller<'_>, asked: &Admission) -> Result<Admitted, Fault
             teller.tell(&format!("stopped {}", stopped.try_get::<_, &str>(0)?)).await?;
         }
     }
-    // The clocks of replicas differ, and the order of a thread's runs is that of their admission.
-    let newest: Option<i64> = open.try_get(1)?;
+    // The clocks of replicas differ, and the order of a thread's runs is that of their admission: of those
+    // that wait, for the line, and of those that have ended, for readers that look for the runs after one.
+    let newest = "SELECT max(created) FROM @record WHERE kind = 'run' AND parent = $1";
+    let newest: Option<i64> = transaction.query_one(newest, &[&thread.id]).await?.try_get(0)?;
     insert(transaction, run, run.created.max(newest.map_or(0, |newest| newest + 1))).await?;
     teller.tell(&format!("admitted {} {}", thread.id, run.id)).await?;
     let claim = "INSERT INTO @claim (thread, replica, graph) VALUES ($1, $2, $3) ON CONFLICT (thread) DO UPDATE \

@@ -147,7 +147,7 @@ async fn many(count: i64) -> Served {
             version: 0,
             data: json!({ "metadata": { "graph_id": "steps", "user": format!("user {at}") } }),
         };
-        assert!(records.insert(thread).await.unwrap());
+        assert!(records.put(vec![thread]).await.unwrap());
     }
     assert_eq!(records.count(&Query::all(Kind::Thread)).await.unwrap(), usize::try_from(count).unwrap());
     Served::of(all_graphs(Server::new().records(records))).await
