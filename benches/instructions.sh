@@ -27,6 +27,8 @@ case ${1:-} in
 agent* | gaia*) bench="-p agentgraph-agent-benches --bench agents" ;;
 *) bench="-p agentgraph-benches --bench cost" ;;
 esac
+# The cases that are compared need no store of files.
+[ -z "$mode" ] || bench="$bench --no-default-features"
 # shellcheck disable=SC2086 # several words
 program=$(cargo bench $bench --no-run 2>&1 | sed -n 's/.*(\(.*\)).*/\1/p' | tail -n 1)
 [ -x "$program" ] || { echo "the bench was not built" >&2; exit 1; }

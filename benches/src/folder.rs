@@ -23,6 +23,7 @@ impl Folder {
     }
 
     /// Returns the size of all files in the folder.
+    #[cfg(feature = "all")]
     pub(crate) fn bytes(&self) -> u64 {
         let files = std::fs::read_dir(&self.0).expect("the folder").flatten();
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()

@@ -42,6 +42,7 @@ mod process;
 mod report;
 mod runtime;
 mod states;
+#[cfg(feature = "all")]
 pub mod traverse;
 
 use accepted::Accepted;

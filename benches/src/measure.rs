@@ -149,6 +149,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Runs one operation, and returns its result and its processor time as a figure.
+#[cfg(feature = "all")]
 pub(crate) fn timed<T>(what: &str, work: impl FnOnce() -> T) -> (T, Figure) {
     let begin = ProcessTime::now();
     let done = work();

@@ -124,7 +124,7 @@ pub struct Checkpoint<S> {
     /// [drop](crate::StateGraph::drops): of the checkpoint, and for the newest one also of the results of
     /// finished tasks. If there are any, and the graph does not
     /// [keep](crate::StateGraph::keeps_unknown_fields) them, a call that continues the thread is
-    /// [`Code::GraphChanged`].
+    /// [`Code::GraphChanged`](crate::Code::GraphChanged).
     pub unknown_fields: Vec<String>,
     #[cfg(feature = "draw")]
     pub(in crate::run) drawn: Option<super::drawn::Drawn>,
