@@ -107,9 +107,15 @@ pub(crate) struct Prepared {
 pub(crate) struct ChangeRow {
     pub(crate) prepared: Prepared,
     pub(crate) namespace: Vec<u8>,
-    pub(crate) key: Vec<u8>,
     /// Empty for a delete.
     pub(crate) value: Vec<u8>,
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl ChangeRow {
+    pub(crate) fn key(&self) -> &[u8] {
+        self.prepared.change.key.as_bytes()
+    }
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -119,8 +125,7 @@ pub(crate) fn rows_of(changes: Vec<Prepared>) -> Result<Vec<ChangeRow>, StoreErr
             Write::Put(new) => super::value::encode(&new.value)?,
             Write::Delete => Vec::new(),
         };
-        let namespace = prepared.change.namespace.to_bytes();
-        Ok(ChangeRow { namespace, key: prepared.change.key.as_bytes().to_vec(), value, prepared })
+        Ok(ChangeRow { namespace: prepared.change.namespace.to_bytes(), value, prepared })
     };
     changes.into_iter().map(row).collect()
 }

@@ -56,7 +56,7 @@ pub(super) async fn apply(
     let numbers = reserve(&transaction, rows.len()).await?;
     let mut numbered: Vec<(usize, &ChangeRow)> = rows.iter().enumerate().collect();
     // In the order of their names, so that two calls which change the same items do not wait for each other.
-    numbered.sort_by_key(|(at, row)| (&row.namespace, &row.key, *at));
+    numbered.sort_by_key(|(at, row)| (&row.namespace, row.key(), *at));
     let mut versions = Vec::with_capacity(rows.len());
     for (at, row) in numbered {
         let version = match &row.prepared.change.write {
@@ -80,7 +80,8 @@ async fn reserve(transaction: &Transaction<'_>, count: usize) -> Result<Vec<i64>
 }
 
 async fn put(transaction: &Transaction<'_>, row: &ChangeRow, number: Option<i64>) -> Result<u64, Fault> {
-    let ChangeRow { prepared, namespace, key, value } = row;
+    let ChangeRow { prepared, namespace, value } = row;
+    let key = &row.key();
     let (created, now) = (integer(prepared.created), integer(prepared.now));
     let (ttl, expires) = (prepared.ttl.map(integer), prepared.expires.map(integer));
     let mut values: Vec<&dyn Value> = vec![namespace, key, &created, &now, &ttl, &expires, value, &number];
@@ -111,12 +112,12 @@ async fn put(transaction: &Transaction<'_>, row: &ChangeRow, number: Option<i64>
 async fn delete(transaction: &Transaction<'_>, row: &ChangeRow) -> Result<Option<u64>, Fault> {
     let found = look(transaction, row).await?;
     row.prepared.change.check_condition(found)?;
-    transaction.execute(DELETE, &[&row.namespace, &row.key]).await?;
+    transaction.execute(DELETE, &[&row.namespace, &row.key()]).await?;
     Ok(found)
 }
 
 async fn look(transaction: &Transaction<'_>, row: &ChangeRow) -> Result<Option<u64>, Fault> {
-    let values: &[&dyn Value] = &[&row.namespace, &row.key, &integer(row.prepared.now)];
+    let values: &[&dyn Value] = &[&row.namespace, &row.key(), &integer(row.prepared.now)];
     let Some(found) = transaction.query_opt(LOOK, values).await? else { return Ok(None) };
     let is_alive: bool = found.try_get(1)?;
     let version: i64 = found.try_get(0)?;

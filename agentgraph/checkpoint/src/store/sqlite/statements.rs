@@ -96,7 +96,8 @@ pub(super) fn change(connection: &Connection, rows: &[ChangeRow]) -> Result<Vec<
 }
 
 fn change_one(connection: &Connection, row: &ChangeRow) -> Result<Option<u64>, Fault> {
-    let ChangeRow { prepared, namespace, key, value } = row;
+    let ChangeRow { prepared, namespace, value } = row;
+    let key = row.key();
     let now = integer(prepared.now);
     let mut look = connection.prepare_cached(LOOK)?;
     let there = first(&mut look, params![namespace, key], |row| {
