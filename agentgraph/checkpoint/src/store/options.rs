@@ -120,14 +120,15 @@ impl ChangeRow {
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn rows_of(changes: Vec<Prepared>) -> Result<Vec<ChangeRow>, StoreError> {
-    let row = |prepared: Prepared| {
+    let mut rows = Vec::with_capacity(changes.len());
+    for prepared in changes {
         let value = match &prepared.change.write {
             Write::Put(new) => super::value::encode(&new.value)?,
             Write::Delete => Vec::new(),
         };
-        Ok(ChangeRow { namespace: prepared.change.namespace.to_bytes(), value, prepared })
-    };
-    changes.into_iter().map(row).collect()
+        rows.push(ChangeRow { namespace: prepared.change.namespace.to_bytes(), value, prepared });
+    }
+    Ok(rows)
 }
 
 /// The options that every store has, as methods of its builder, or of the store if it has none.
