@@ -1,40 +1,37 @@
 //! Driving a run: from its record to its end, through one call of the graph or several.
 
+mod answers;
+mod ground;
+mod plan;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use agentgraph::checkpoint::RunId;
-use agentgraph::run::{Interrupt, InterruptKind, StopReason};
-use agentgraph::{CheckpointId, Durability, InterruptId};
+use agentgraph::run::StopReason;
+use agentgraph::{CheckpointId, Durability};
 use futures_util::StreamExt;
 use serde_json::{Map, Value, json};
 
+use self::answers::{answered, refused};
+pub(super) use self::answers::{standing, wire_interrupts};
+pub(super) use self::ground::Ground;
+use self::ground::begin;
+use self::plan::{Plan, UNKNOWN_INTERRUPT};
+use super::RESULT;
 use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
-use super::request::{goto, recursion_limit, texts};
+use super::request::{recursion_limit, texts};
 use super::trace::{Kept, checkpoint_id, mark, mark_of_message};
-use super::{RESULT, is_open};
-use crate::app::{App, left_by_run, merge, object, owner_of, seen_as};
+use crate::app::{App, left_by_run, merge, seen_as};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, Ended, GraphEvent, Last, Moment, RunConfig, RunEvent};
 use crate::graph::{ServedGraph, Start};
 use crate::ids::{self, WirePlace};
 use crate::live::{Frame, Hold, LiveRun, StopAction, ThreadLog};
 use crate::records::{Kind, LogEntry, Record};
-
-/// What is known of a run when its driver begins.
-pub(super) struct Ground {
-    pub(super) run: Record,
-    pub(super) thread: Record,
-    graph: Arc<dyn ServedGraph>,
-    config: RunConfig,
-    /// The newest checkpoint of the thread, if it was read.
-    head: Option<Option<Moment>>,
-    /// Whether no process has driven the run before.
-    is_new: bool,
-}
 
 /// A run while it is driven.
 struct Drive<'a> {
@@ -116,89 +113,6 @@ impl App {
         };
         // Boxed: the future is ten kilobytes, and every task that spawns it would hold it.
         Box::pin(drive.run(head)).await
-    }
-
-    /// Reads what the driver of a run needs. `None` if there is nothing to drive.
-    async fn ground_of(&self, live: &LiveRun, hold: Option<&Hold>) -> Result<Option<Ground>, Halt> {
-        let Some(run) = self.records.get(Kind::Run, &live.id).await? else {
-            live.end(Value::Null);
-            return Ok(None);
-        };
-        if !is_open(&run) {
-            self.tell_end(&run, hold).await?;
-            self.end_for_readers(live, &run).await;
-            return Ok(None);
-        }
-        let assistant = run.data["assistant_id"].as_str().unwrap_or_default();
-        let assistant = self.records.get(Kind::Assistant, assistant).await?;
-        let thread = self.records.get(Kind::Thread, &live.thread).await?;
-        let Some(ground) = thread.and_then(|thread| self.ground(run, thread, assistant.as_ref())) else {
-            let gone =
-                json!({ "error": "GraphGone", "message": "the thread or the graph of the run is gone" });
-            self.set_status(&live.id, "error", &gone).await?;
-            live.end(json!({ "__error__": gone }));
-            return Ok(None);
-        };
-        // What an earlier process has sent comes first, so that readers find all of it, and no number again.
-        if !ground.is_new {
-            live.send(self.stored_frames(&live.id, live.last_seq()).await?);
-        }
-        Ok(Some(ground))
-    }
-
-    /// What is known of a run that no process drives. `None` without its graph.
-    pub(super) fn ground(&self, run: Record, thread: Record, assistant: Option<&Record>) -> Option<Ground> {
-        let graph = Arc::clone(self.graphs.get(run.data["graph_id"].as_str()?)?);
-        let (config, is_new) = (config_of(&run, assistant), run.status == "pending");
-        Some(Ground { run, thread, graph, config, head: None, is_new })
-    }
-}
-
-impl Ground {
-    /// Notes in the record of a new run that it begins now, if it does: then one write adds it and says so.
-    pub(super) async fn begin(&mut self) {
-        // What runs a graph elsewhere may take long to answer.
-        if self.run.data["kwargs"]["after_seconds"] == 0.0
-            && !self.graph.is_elsewhere()
-            && let Ok(head) = self.graph.head(&self.thread.id).await
-        {
-            begin(&mut self.run, head.as_ref(), self.is_new, None);
-            self.head = Some(head);
-        }
-    }
-}
-
-/// Notes in the record of a run on which checkpoint it began, and since when which process drives it.
-fn begin(run: &mut Record, head: Option<&Moment>, is_new: bool, hold: Option<&Hold>) {
-    if is_open(run) {
-        "running".clone_into(&mut run.status);
-    }
-    if is_new {
-        run.data["began_at"] = json!(head.map(|head| WirePlace::at(head.id).wire(&run.parent)));
-    }
-    run.data["since"] = json!(ids::time(ids::now()));
-    if let Some(hold) = hold {
-        run.data["replica"] = json!(*hold.replica);
-    }
-}
-
-fn config_of(run: &Record, assistant: Option<&Record>) -> RunConfig {
-    let none = Value::Null;
-    let of_assistant = assistant.map_or(&none, crate::app::version_of);
-    let kwargs = &run.data["kwargs"];
-    let both = |of_assistant: &Value, of_run: &Value| {
-        let mut both = object(of_assistant);
-        both.extend(object(of_run));
-        both
-    };
-    RunConfig {
-        thread_id: run.parent.clone(),
-        run_id: run.id.clone(),
-        assistant_id: run.data["assistant_id"].as_str().unwrap_or_default().to_owned(),
-        configurable: both(&of_assistant["config"]["configurable"], &kwargs["config"]["configurable"]),
-        context: both(&of_assistant["context"], &kwargs["context"]),
-        metadata: object(&run.data["metadata"]),
-        owner: owner_of(run).map(str::to_owned),
     }
 }
 
@@ -511,150 +425,6 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// What the run asks of the graph, on the thread as it is.
-    async fn plan(&self, kwargs: &Value, head: Option<&Moment>, is_new: bool) -> Result<Plan, Failed> {
-        let given = kwargs["checkpoint"].as_str().map(WirePlace::parse).transpose();
-        let place = given.map_err(|error| Failed::new("BadRequest", error.detail))?;
-        let input = &kwargs["input"];
-        let command = &kwargs["command"];
-        let has_moved = !is_new && self.has_moved(head);
-        if has_moved {
-            let waits = head.is_some_and(|head| !asked(head).is_empty() || head.finished);
-            let is_elsewhere = self.graph.is_elsewhere();
-            match head {
-                Some(head) if waits && (is_elsewhere || command["resume"].is_null()) => {
-                    return Ok(Plan::Nothing(standing(head)));
-                }
-                // The call went on without this process: the same one again finds it.
-                _ if is_elsewhere => {}
-                _ => return Ok(Plan::Call(Start::Proceed, Begin::Head)),
-            }
-        }
-        // The head is where a run goes on anyway, and so is where it began if it went on. Only an older place
-        // is a fork.
-        let from = match place {
-            Some(_) if has_moved => Begin::Head,
-            Some(place)
-                if !place.is_before_input && head.is_some_and(|head| self.is_seen_as(head, place)) =>
-            {
-                Begin::Head
-            }
-            Some(place) if place.is_before_input => self.before(place).await?,
-            Some(place) => Begin::At(place.id),
-            None => Begin::Head,
-        };
-        if command.is_object() {
-            let is_strict = kwargs["strict_resume"] == true && !has_moved;
-            return self.command(command, is_strict, head, from, has_moved).await;
-        }
-        if !input.is_null() {
-            return Ok(Plan::Call(Start::Input(input.clone()), from));
-        }
-        if let Some(place) = place.filter(|place| place.is_before_input) {
-            // The input is taken again from the checkpoint that holds it.
-            return Ok(Plan::Call(Start::Proceed, Begin::At(place.id)));
-        }
-        match (head, from) {
-            (Some(head), Begin::Head) if !asked(head).is_empty() || head.finished => {
-                Ok(Plan::Nothing(standing(head)))
-            }
-            (None, Begin::Head) => Ok(Plan::Call(Start::Input(json!({})), Begin::Head)),
-            // Nothing runs, and the thread is there again.
-            (_, Begin::At(id)) if self.has_finished_at(id).await? => {
-                let edit = Edit { at: Some(id), ..Edit::default() };
-                self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
-                Ok(Plan::Nothing(End::Finished))
-            }
-            (_, from) => Ok(Plan::Call(Start::Proceed, from)),
-        }
-    }
-
-    /// Whether something of the run is stored. Only then does it go on; else it begins again.
-    fn has_moved(&self, head: Option<&Moment>) -> bool {
-        let head = head.map(|head| WirePlace::at(head.id).wire(&self.thread.id));
-        self.run.data["began_at"] != json!(head)
-    }
-
-    fn is_seen_as(&self, head: &Moment, place: WirePlace) -> bool {
-        seen_as(&self.thread, head.id) == place.id
-    }
-
-    async fn has_finished_at(&self, id: CheckpointId) -> Result<bool, Failed> {
-        let found = self.graph.state(&self.thread.id, Some(id)).await.map_err(|error| Failed::of(&error))?;
-        Ok(found.is_some_and(|found| found.finished && asked(&found).is_empty()))
-    }
-
-    /// The place just before an input: the checkpoint before it, or the begin of the thread.
-    async fn before(&self, place: WirePlace) -> Result<Begin, Failed> {
-        let found =
-            self.graph.state(&self.thread.id, Some(place.id)).await.map_err(|error| Failed::of(&error))?;
-        let message = "the checkpoint is unknown: the history lists those there are";
-        let found = found.ok_or_else(|| Failed::new("UnknownCheckpoint", message))?;
-        Ok(found.parent.map_or(Begin::Start, Begin::At))
-    }
-
-    /// A command: an update of the state unless that was made, then answers. A strict one changes nothing if
-    /// one of its answers is to no open question; otherwise such an answer is ignored.
-    async fn command(
-        &self,
-        command: &Value,
-        is_strict: bool,
-        head: Option<&Moment>,
-        from: Begin,
-        is_edited: bool,
-    ) -> Result<Plan, Failed> {
-        let resume = &command["resume"];
-        let answers = by_id(resume, &head.map(asked).unwrap_or_default());
-        if let Some(answers) = answers.as_ref().filter(|answers| is_strict && !answers.unknown.is_empty()) {
-            let message = format!(
-                "no open question has the id {}: the thread's state has those that wait",
-                answers.unknown.join(" or ")
-            );
-            return Err(Failed::new(UNKNOWN_INTERRUPT, message));
-        }
-        let mut now = head.cloned();
-        let goto = goto(&command["goto"]).unwrap_or_default();
-        if !goto.is_empty() {
-            if head.is_some_and(|head| !head.finished) {
-                let message = "command.goto is for a thread that has nothing left to do: answer its questions, \
-                               or go on with an empty run, first";
-                return Err(Failed::new("ThreadUnfinished", message));
-            }
-            let at = if let Begin::At(id) = from { Some(id) } else { None };
-            let values = Some(command["update"].clone()).filter(|update| !update.is_null());
-            let edit = Edit { at, values, as_node: None, goto };
-            self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
-            return Ok(Plan::Call(Start::Proceed, Begin::Head));
-        }
-        if !command["update"].is_null() && !is_edited {
-            let edit = Edit { values: Some(command["update"].clone()), ..Edit::default() };
-            self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
-            now = self.graph.state(&self.thread.id, None).await.map_err(|error| Failed::of(&error))?;
-        }
-        let Some(now) = now else {
-            let message = "the thread has no open question to answer";
-            return Err(Failed::new("NothingToResume", message));
-        };
-        if resume.is_null() {
-            let goes_on = asked(&now).is_empty() && !now.finished;
-            return Ok(if goes_on {
-                Plan::Call(Start::Proceed, from)
-            } else {
-                Plan::Nothing(standing(&now))
-            });
-        }
-        let Some(Answers { known: answers, .. }) = answers else {
-            return Ok(Plan::Call(Start::Resume(resume.clone()), from));
-        };
-        if answers.is_empty() {
-            return Ok(Plan::Nothing(standing(&now)));
-        }
-        // An edit gives the questions new ids, in the same order.
-        let ids: Vec<InterruptId> = asked(&now).iter().filter_map(|one| one.id).collect();
-        let answers = answers.into_iter().filter_map(|(at, answer)| Some((*ids.get(at)?, answer)));
-        Ok(Plan::Call(Start::ResumeMany(answers.collect()), from))
-    }
-
     /// Writes down how the run ended, then ends it for its readers.
     async fn ended(mut self, end: End, before: Option<Moment>) -> Result<(), Halt> {
         let is_cancelled = matches!(end, End::Stopped(StopReason::Cancelled));
@@ -816,15 +586,6 @@ fn status_of(end: &End) -> (&'static str, Option<Failed>) {
     }
 }
 
-/// The name of the failure of a strict run.
-const UNKNOWN_INTERRUPT: &str = "UnknownInterruptError";
-
-enum Plan {
-    Call(Start, Begin),
-    /// The thread already is where the run would lead.
-    Nothing(End),
-}
-
 /// The nodes at which a run stops.
 struct Stops {
     before: Vec<String>,
@@ -838,69 +599,6 @@ impl Stops {
         };
         !next.is_empty() && (any(&self.before, next) || any(&self.after, ran))
     }
-}
-
-fn asked(head: &Moment) -> Vec<&Interrupt> {
-    head.interrupts.iter().filter(|one| one.kind == InterruptKind::Asked).collect()
-}
-
-/// The end of a run that has nothing to do.
-pub(super) fn standing(head: &Moment) -> End {
-    let asked = asked(head);
-    if asked.is_empty() { End::Finished } else { End::Interrupted(asked.into_iter().cloned().collect()) }
-}
-
-/// Answers to questions.
-#[derive(Default)]
-struct Answers {
-    /// By the position of their question among those that are asked.
-    known: Vec<(usize, Value)>,
-    /// The ids that no open question has.
-    unknown: Vec<String>,
-}
-
-/// The answers by their ids. `None` if the keys are not all ids: then the object is one answer.
-fn by_id(resume: &Value, asked: &[&Interrupt]) -> Option<Answers> {
-    let answers = resume.as_object().filter(|answers| !answers.is_empty())?;
-    if !answers.keys().all(|id| ids::is_interrupt_id(id)) {
-        return None;
-    }
-    let mut sorted = Answers::default();
-    for (id, answer) in answers {
-        match asked.iter().position(|one| one.id.is_some_and(|known| ids::interrupt_id(known) == *id)) {
-            Some(at) => sorted.known.push((at, answer.clone())),
-            None => sorted.unknown.push(id.clone()),
-        }
-    }
-    Some(sorted)
-}
-
-/// The questions that a run answers.
-fn answered(resume: &Value, head: Option<&Moment>) -> Vec<String> {
-    let asked = head.map(asked).unwrap_or_default();
-    let id = |one: &Interrupt| one.id.map(ids::interrupt_id);
-    match by_id(resume, &asked) {
-        Some(answers) => answers.known.iter().filter_map(|(at, _)| id(asked.get(*at)?)).collect(),
-        // One answer without an id is to the only question.
-        None if !resume.is_null() && asked.len() == 1 => asked.into_iter().filter_map(id).collect(),
-        None => Vec::new(),
-    }
-}
-
-/// What a strict run tells of the answers that it refuses.
-fn refused(resume: &Value, head: Option<&Moment>) -> Value {
-    let asked = head.map(asked).unwrap_or_default();
-    let pending: Vec<String> = asked.iter().filter_map(|one| one.id.map(ids::interrupt_id)).collect();
-    let unknown = by_id(resume, &asked).map(|answers| answers.unknown).unwrap_or_default();
-    json!({ "reason": "unknown_interrupt", "interrupt_ids": unknown, "pending_ids": pending })
-}
-
-pub(super) fn wire_interrupts(interrupts: &[Interrupt]) -> Value {
-    let shown = interrupts.iter().filter_map(|one| {
-        let id = ids::interrupt_id(one.id?);
-        Some(json!({ "id": id, "value": one.value, "response_schema": one.schema }))
-    });
-    shown.collect()
 }
 
 fn stopped(reason: StopReason) -> Failed {
