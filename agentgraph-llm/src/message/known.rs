@@ -2,9 +2,9 @@
 
 use hashbrown::HashTable;
 
+use super::Message;
 use super::completed::Completed;
 use super::sendable::Sendable;
-use super::{Message, Messages};
 
 /// The number of messages up to which a look at all of them is cheaper than tables. Tests cross it often.
 const FEW: usize = if cfg!(test) { 4 } else { 32 };
@@ -23,7 +23,7 @@ pub(super) struct Known {
     /// Several of these may have the same id; the table has the first of them.
     has_twins: bool,
     sendable: Sendable,
-    completed: Completed,
+    pub(super) completed: Completed,
 }
 
 /// The position of a message, under the hash of an id.
@@ -81,15 +81,6 @@ impl Known {
     /// How many messages at the beginning can be sent as they are.
     pub(super) fn sendable(&self, messages: &[Message]) -> usize {
         self.sendable.of(messages)
-    }
-
-    /// The conversation with the results of each answer in their place.
-    pub(super) fn completed(
-        &self,
-        messages: &[Message],
-        complete: fn(&[Message], &mut Vec<Message>),
-    ) -> Messages {
-        self.completed.of(messages, complete)
     }
 
     fn fill_tables(&mut self, messages: &[Message]) {

@@ -68,7 +68,7 @@ impl Messages {
     /// The conversation with the results of each answer in their place, as `complete` adds them to a list.
     pub(crate) fn completed(&self, complete: fn(&[Message], &mut Vec<Message>)) -> Messages {
         let List { items, known } = self.list();
-        known.completed(items, complete)
+        known.completed.of(items, complete)
     }
 
     /// The first `len` messages, to which others are added.
