@@ -140,7 +140,7 @@ struct AskOptions {
     /// Print the model's answers as they come
     #[arg(long, conflicts_with = "runs")]
     stream: bool,
-    /// Take a question by chance from the evaluation server, in the place of a text
+    /// Take a random question from the evaluation server, in the place of a text
     #[arg(long, conflicts_with_all = ["text", "file"])]
     random: bool,
     /// The evaluation server for --random [default: the embedded server]

@@ -142,7 +142,7 @@ impl EvaluationClient {
         Ok(questions)
     }
 
-    /// A question by chance.
+    /// A random question.
     ///
     /// # Errors
     /// As [`ApiError`].

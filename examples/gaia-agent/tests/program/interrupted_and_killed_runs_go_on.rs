@@ -51,14 +51,12 @@ fn a_run_that_is_killed_anywhere_goes_on_with_what_is_left() {
         let ran = run(&folder, &["run", "--no-cache", "--concurrency", "2"]).good();
         assert!(ran.out().contains("19 of 20 answers are right."), "round {round}: {}", ran.out());
         cut_off += u64::from(ran.err().contains("goes on: "));
-        // At most the calls that were under way ran twice.
-        assert!(
-            calls(&folder) <= expected + 2,
-            "round {round}: {before} and {} of {expected}",
-            calls(&folder)
-        );
         let runs = std::fs::read_dir(folder.file("data/runs")).unwrap().count();
-        assert_eq!(runs, 1, "round {round}: one run");
+        // On a busy machine a kill may come after the last question: nothing is left, and a new run begins.
+        assert!(runs == 1 || (runs == 2 && before >= expected), "round {round}: {before} in {runs} runs");
+        // At most the calls that were under way ran twice.
+        let most = runs * expected + 2;
+        assert!(calls(&folder) <= most, "round {round}: {before} and {} of {most}", calls(&folder));
     }
     assert!(cut_off > 2, "most kills came before the end: {cut_off}");
 }

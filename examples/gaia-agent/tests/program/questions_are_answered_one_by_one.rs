@@ -1,4 +1,4 @@
-//! `ask`: one question, with a file, by chance, and its pieces as they come; and `serve`.
+//! `ask`: one question, with a file, at random, and its pieces as they come; and `serve`.
 
 use crate::common::Folder;
 use crate::shell::{Running, program, run};
