@@ -79,7 +79,7 @@ const HOW_TO: &[(&str, &str)] = &[
     (
         "visit_decision_point",
         "To let a student visit a decision point, say for example: let student ada visit SelectSection / \
-                          absolute_value_plot_equality in assign-prog. He is made known, assigned and marked, after your yes.",
+                          absolute_value_plot_equality in assign-prog. The student is made known, assigned and marked, after your yes.",
     ),
     (
         "test_condition_balance",
@@ -264,7 +264,7 @@ pub(crate) fn details(experiment: &Value) -> String {
     lines.join("\n")
 }
 
-/// Two experiments, in what differs.
+/// The differences between two experiments.
 pub(crate) fn compared(one: &Value, other: &Value) -> String {
     let lines = |experiment: &Value| -> Vec<(String, String)> {
         let details = details(experiment);

@@ -81,7 +81,7 @@ pub(crate) fn question(proposal: &Proposal) -> String {
                 visit.site, visit.target
             )];
             lines.extend(group_lines((visit.group.as_ref(), visit.working_group.as_ref())));
-            let known = "He is made known, assigned, and his visit is marked, so that he may be enrolled.";
+            let known = "The student is made known and assigned, and the visit is marked, which may enrol the student.";
             lines.push(known.to_owned());
             lines
         }

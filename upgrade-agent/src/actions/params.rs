@@ -37,7 +37,7 @@ pub struct CreateExperiment {
     /// What students get once enrolment is complete; `continue` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_experiment_rule: Option<PostRuleParam>,
-    /// Who takes part when no list names him: `excludeAll` (the default: nobody) or `includeAll` (everybody).
+    /// Whether students that no list names take part: `excludeAll` (the default) or `includeAll`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_mode: Option<FilterMode>,
     /// Students who take part.
@@ -139,10 +139,10 @@ pub struct DeleteExperiment {
 pub struct InitExperimentUser {
     /// The student's id.
     pub user_id: String,
-    /// His groups by kind, such as `{"classId": ["c1"]}`.
+    /// The student's groups by kind, such as `{"classId": ["c1"]}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<BTreeMap<String, Vec<String>>>,
-    /// The group by kind in which he works now, such as `{"classId": "c1"}`.
+    /// The group by kind in which the student works now, such as `{"classId": "c1"}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_group: Option<BTreeMap<String, String>>,
 }
@@ -163,9 +163,9 @@ pub struct GetDecisionPointAssignments {
 pub struct MarkDecisionPoint {
     /// The student's id.
     pub user_id: String,
-    /// Where he was.
+    /// Where the student was.
     pub decision_point: PlaceParam,
-    /// What he was shown. Without it the server picks the experiment at that point.
+    /// The condition that was shown. Without it the server picks the experiment at that point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assigned_condition: Option<AssignedConditionParam>,
 }

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::params::is_false;
 use crate::client::ExperimentState;
 
-/// The most students one simulation plays if nobody sets another bound.
+/// The most students of one simulation, unless configured otherwise.
 pub(crate) const MOST_STUDENTS: u32 = 1000;
 
-/// The students a simulation plays when nobody says how many.
+/// The number of students of a simulation, unless the request names one.
 pub(crate) const USUAL_STUDENTS: u32 = 100;
 
 /// The most steps of a journey.
 pub(crate) const MOST_STEPS: usize = 20;
 
-/// What `visit_decision_point` needs: one student at one place. He is made known, assigned and marked.
+/// What `visit_decision_point` needs: one student at one place, who is made known, assigned and marked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VisitDecisionPoint {
@@ -29,10 +29,10 @@ pub struct VisitDecisionPoint {
     pub site: String,
     /// What is at the place.
     pub target: String,
-    /// His groups by kind, such as `{"classId": ["c1"]}`.
+    /// The student's groups by kind, such as `{"classId": ["c1"]}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<BTreeMap<String, Vec<String>>>,
-    /// The group by kind in which he works now, such as `{"classId": "c1"}`.
+    /// The group by kind in which the student works now, such as `{"classId": "c1"}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_group: Option<BTreeMap<String, String>>,
 }
@@ -59,8 +59,8 @@ pub struct TestConditionBalance {
     /// What is at the place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Groups that all students are in, by kind. If not given, each student of a group experiment has a group
-    /// of his own.
+    /// Groups that all students are in, by kind. If not given, each student of a group experiment is alone
+    /// in a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<BTreeMap<String, Vec<String>>>,
     /// The group by kind in which all students work.

@@ -51,7 +51,7 @@ pub struct NewExperiment {
     /// What students get once enrolment is complete.
     #[serde(default)]
     pub post_rule: PostRule,
-    /// Who takes part when no list names him.
+    /// Whether students that no list names take part.
     #[serde(default = "exclude_all")]
     pub filter_mode: FilterMode,
     /// Who is listed as taking part.
@@ -187,7 +187,7 @@ pub struct ExperimentPatch {
     pub consistency_rule: Option<ConsistencyRule>,
     /// What students get once enrolment is complete.
     pub post_rule: Option<PostRule>,
-    /// Who takes part when no list names him.
+    /// Whether students that no list names take part.
     pub filter_mode: Option<FilterMode>,
     /// Who is listed as taking part, all of them. Segments on the list stay as they are.
     pub inclusion: Option<Members>,

@@ -1,4 +1,4 @@
-//! What passes between a student's application and UpGrade: who he is, what he gets, what he saw.
+//! What passes between a student's application and UpGrade: the student, the condition, what was shown.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use super::words::{ExperimentType, MarkStatus};
 
 /// A student to be made known to the server.
 ///
-/// A part that is `None` leaves what the server knows about him.
+/// A part that is `None` leaves what the server knows about the student.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewUser {
-    /// His id, the application's choice.
+    /// The id, chosen by the application.
     pub id: String,
-    /// His groups by kind, such as `classId` to two classes.
+    /// The groups by kind, such as `classId` to two classes.
     #[serde(default)]
     pub groups: Option<BTreeMap<String, Vec<String>>>,
-    /// The group by kind in which he works now.
+    /// The group by kind in which the student works now.
     #[serde(default)]
     pub working_group: Option<BTreeMap<String, String>>,
 }
@@ -28,7 +28,7 @@ impl NewUser {
         Self { id: id.into(), ..Self::default() }
     }
 
-    /// Puts him in a group, in which he works now.
+    /// Puts the student in a group, in which the student works now.
     pub fn in_group(mut self, kind: impl Into<String>, group: impl Into<String>) -> Self {
         let kind = kind.into();
         let group = group.into();
@@ -39,14 +39,14 @@ impl NewUser {
     }
 }
 
-/// A student as the server knows him.
+/// A student as the server knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// His id.
+    /// The id.
     pub id: String,
-    /// His groups by kind.
+    /// The groups by kind.
     pub groups: BTreeMap<String, Vec<String>>,
-    /// The group by kind in which he works now.
+    /// The group by kind in which the student works now.
     pub working_group: BTreeMap<String, String>,
 }
 
@@ -59,14 +59,14 @@ pub struct Assignment {
     pub target: String,
     /// The design of the experiment.
     pub experiment_type: ExperimentType,
-    /// His condition; within subjects the queue of them, the next one first.
+    /// The student's condition; within subjects the queue of conditions, the next one first.
     pub conditions: Vec<AssignedCondition>,
     /// Per entry of `conditions` the levels by factor; empty in a simple experiment.
     pub factors: Vec<BTreeMap<String, AssignedFactor>>,
 }
 
 impl Assignment {
-    /// The condition of his next visit; none if he gets the default.
+    /// The condition of the next visit; `None` stands for the default.
     pub fn current(&self) -> Option<&AssignedCondition> {
         self.conditions.first()
     }

@@ -97,7 +97,7 @@ words! {
 }
 
 words! {
-    /// Who takes part when no list names him.
+    /// Whether students that no list names take part.
     FilterMode {
         IncludeAll = "includeAll",
         ExcludeAll = "excludeAll",
