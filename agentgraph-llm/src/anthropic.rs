@@ -10,14 +10,13 @@ mod encode;
 mod failure;
 mod stream;
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::http::{Call, Dialect, Endpoint, LimitHeaders, QuotaHeaders};
-use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
+use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, Defaults, ModelInfo, TokenCount};
 
 pub use builder::AnthropicModelBuilder;
 pub(crate) use decode::end_of_word;
@@ -75,11 +74,10 @@ const DIALECT: Dialect = Dialect {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct AnthropicModel {
     model: String,
-    temperature: Option<f32>,
-    max_tokens: u32,
+    defaults: Defaults,
     endpoint: Arc<Endpoint>,
 }
 
@@ -97,12 +95,6 @@ impl AnthropicModel {
     pub fn from_env() -> Result<AnthropicModelBuilder> {
         AnthropicModelBuilder::from_vars(|name| std::env::var(name).ok())
     }
-
-    fn with_defaults(&self, mut request: ChatRequest) -> ChatRequest {
-        request.temperature = request.temperature.or(self.temperature);
-        request.max_tokens = request.max_tokens.or(Some(self.max_tokens));
-        request
-    }
 }
 
 #[async_trait]
@@ -112,8 +104,8 @@ impl ChatModel for AnthropicModel {
         ModelInfo::new(PROVIDER, self.model.clone()).with(capabilities)
     }
 
-    async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
-        let request = self.with_defaults(request);
+    async fn stream(&self, mut request: ChatRequest) -> Result<ChatStream> {
+        self.defaults.add_to(&mut request);
         let body = encode(&self.model, &request, true).get().to_owned();
         let url = self.endpoint.url("messages");
         let call = Call { url, body, info: self.info(), request };
@@ -124,14 +116,5 @@ impl ChatModel for AnthropicModel {
         let body = encode_count(&self.model, request);
         let url = self.endpoint.url("messages/count_tokens");
         self.endpoint.count(&url, body.get(), decode_count, (&self.model, request)).await
-    }
-}
-
-impl fmt::Debug for AnthropicModel {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("AnthropicModel")
-            .field("model", &self.model)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ mod call_ids;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::message::{Block, Message, Messages, Role, ToolResult, ToolUse, is_answered, is_results};
 
@@ -38,7 +38,8 @@ pub(crate) fn each_open_call(messages: &[Message]) -> impl Iterator<Item = &Tool
     let (answer, results) = messages.split_at(at.map_or(0, |at| at + 1));
     let answer = answer.last().filter(|message| message.role == Role::Assistant);
     let results = results.iter().flat_map(Message::results);
-    let answered: HashSet<&str> = results.map(|result| result.tool_use_id.as_str()).collect();
+    // Mostly empty: a hash set would fetch the keys of its hashes.
+    let answered: BTreeSet<&str> = results.map(|result| result.tool_use_id.as_str()).collect();
     answer.into_iter().flat_map(Message::tool_uses).filter(move |call| !answered.contains(call.id.as_str()))
 }
 
@@ -94,7 +95,7 @@ fn complete_turn(answer: &Message, turn: &[Message], complete: &mut Vec<Message>
     {
         return complete.extend(turn.iter().cloned());
     }
-    let mut results: HashMap<&str, &ToolResult> = HashMap::new();
+    let mut results: BTreeMap<&str, &ToolResult> = BTreeMap::new();
     let mut id = None;
     for message in turn {
         for result in message.results() {
@@ -107,19 +108,18 @@ fn complete_turn(answer: &Message, turn: &[Message], complete: &mut Vec<Message>
         Some(result) => (*result).clone(),
         None => unanswered(call),
     });
-    complete.push(Message::tool_results(all).with_id(id));
-    let calls: HashSet<&str> = answer.tool_uses().map(|call| call.id.as_str()).collect();
+    complete.push(Message::named(id, Role::User, all));
+    let calls: BTreeSet<&str> = answer.tool_uses().map(|call| call.id.as_str()).collect();
     let is_moved = |block: &Block| {
         block.as_tool_result().is_some_and(|result| calls.contains(result.tool_use_id.as_str()))
     };
     for message in turn {
-        if !message.content.iter().any(is_moved) {
+        let moved = message.content.iter().filter(|block| is_moved(block)).count();
+        if moved == 0 {
             complete.push(message.clone());
-            continue;
-        }
-        let mut rest = message.clone();
-        rest.content.retain(|block| !is_moved(block));
-        if !rest.content.is_empty() {
+        } else if moved < message.content.len() {
+            let mut rest = message.clone();
+            rest.content.retain(|block| !is_moved(block));
             rest.id = format!("{}:rest", message.id);
             complete.push(rest);
         }

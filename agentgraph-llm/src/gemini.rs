@@ -34,7 +34,6 @@ mod failure;
 mod stream;
 mod usage;
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -42,7 +41,7 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::http::{Call, Dialect, Endpoint};
 use crate::message::MessageIds;
-use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
+use crate::model::{Capabilities, ChatModel, ChatRequest, ChatStream, Defaults, ModelInfo, TokenCount};
 
 pub(crate) use answer::end_of_word;
 pub use builder::GeminiModelBuilder;
@@ -77,11 +76,10 @@ const MADE_ID: &str = "gemini-call-";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct GeminiModel {
     model: String,
-    temperature: Option<f32>,
-    max_tokens: Option<u32>,
+    defaults: Defaults,
     ids: MessageIds,
     is_vertex: bool,
     endpoint: Arc<Endpoint>,
@@ -101,12 +99,6 @@ impl GeminiModel {
     pub fn from_env() -> Result<GeminiModelBuilder> {
         GeminiModelBuilder::from_vars(|name| std::env::var(name).ok())
     }
-
-    fn with_defaults(&self, mut request: ChatRequest) -> ChatRequest {
-        request.temperature = request.temperature.or(self.temperature);
-        request.max_tokens = request.max_tokens.or(self.max_tokens);
-        request
-    }
 }
 
 #[async_trait]
@@ -116,8 +108,8 @@ impl ChatModel for GeminiModel {
         ModelInfo::new(PROVIDER, self.model.clone()).with(capabilities)
     }
 
-    async fn stream(&self, request: ChatRequest) -> Result<ChatStream> {
-        let request = self.with_defaults(request);
+    async fn stream(&self, mut request: ChatRequest) -> Result<ChatStream> {
+        self.defaults.add_to(&mut request);
         let body = encode(&self.model, &request).get().to_owned();
         let mut url = self.endpoint.url(&method(&self.model, "streamGenerateContent"));
         url.query_pairs_mut().append_pair("alt", "sse");
@@ -143,13 +135,4 @@ fn method(model: &str, method: &str) -> String {
 
 fn resource(model: &str) -> String {
     if model.contains('/') { model.to_owned() } else { format!("models/{model}") }
-}
-
-impl fmt::Debug for GeminiModel {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("GeminiModel")
-            .field("model", &self.model)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
-    }
 }

@@ -59,7 +59,7 @@ pub use crate::model::end::{Built, End};
 pub use clock::{Clock, SystemClock};
 pub use connection::http_client_builder;
 pub use connection::{Connection, Wire};
-pub(crate) use connection::{check_temperature, config, named, variable};
+pub(crate) use connection::{config, named, variable};
 pub use endpoint::{Call, Endpoint};
 pub use feed::{Decoder, PartialAnswer, SseDecoder};
 pub(crate) use feed::{is_done_mark, says_error, stream_decoder};
@@ -67,7 +67,7 @@ pub(crate) use key::KeySource;
 pub use key::{Authentication, KeyProvider};
 pub use limits::{LimitHeaders, QuotaHeaders};
 pub(crate) use retry::Policy;
-pub(crate) use settings::connection_settings;
+pub(crate) use settings::{connection_settings, default_settings};
 
 /// The limit of bytes of a response, streamed or not, and of an error's body.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;

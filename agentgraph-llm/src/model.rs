@@ -13,6 +13,8 @@ pub(crate) mod stream;
 mod tokens;
 mod tool_choice;
 
+use std::fmt;
+
 use async_trait::async_trait;
 
 use crate::error::Result;
@@ -23,6 +25,7 @@ pub use effort::Effort;
 pub use limits::{Quota, RateLimits};
 pub use output::OutputSpec;
 pub use request::ChatRequest;
+pub(crate) use request::Defaults;
 pub use response::{ChatResponse, StopReason};
 pub use stream::{ChatEvent, ChatStream};
 pub use tokens::TokenCount;
@@ -86,6 +89,12 @@ pub trait ChatModel: Send + Sync {
     /// The error of the provider or of the connection, for models whose server counts.
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
         Ok(TokenCount::estimate(request))
+    }
+}
+
+impl fmt::Debug for dyn ChatModel + '_ {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.info().fmt(out)
     }
 }
 

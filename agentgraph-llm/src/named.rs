@@ -224,7 +224,7 @@ impl fmt::Display for ModelName {
 
 /// The settings of a model that is known by name. A program with a fixed provider uses that provider's own
 /// builder, which has more of them.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct NamedModel {
     name: ModelName,
@@ -350,10 +350,4 @@ impl NamedModel {
 /// The value of an environment variable, unless it is blank.
 fn from_env(name: &str) -> Option<String> {
     variable(|name| std::env::var(name).ok(), name)
-}
-
-impl fmt::Debug for NamedModel {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("NamedModel").field("name", &self.name).finish_non_exhaustive()
-    }
 }

@@ -187,7 +187,7 @@ fn record_error(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
 }
 
-/// What is to be captured in a span that somebody sees.
+/// What is captured in the span; `None` if it is disabled.
 fn capture_for(span: &Span) -> Option<Arc<ContentCapture>> {
     if span.is_disabled() { None } else { ContentCapture::installed() }
 }

@@ -224,12 +224,12 @@ impl ToolNode {
         if is_twice {
             return execution::outcome(asked, Err(same_id(&asked.id)));
         }
+        let shared = Arc::<S>::from(state.clone());
         let call = match conversation::answer_with(state.messages(), &asked.id) {
             Some(answer) if answer.is_incomplete => return execution::outcome(asked, Err(incomplete())),
-            Some(answer) => ToolCall::of(asked, answer),
+            Some(answer) => ToolCall::of(asked, answer, Some(ctx.clone()), Some(shared)),
             None => return Err(no_such_call(&asked.id)),
         };
-        let call = call.with_ctx(ctx.clone()).with_state(state.clone());
         let inside = pin!(NextTool::first(&self.chain, &self.toolbox).run(&call));
         match execution::run(asked, inside).await {
             Ok(mut output) => {

@@ -35,9 +35,10 @@ use questions::AskedSpot;
 pub(crate) use questions::{NewQuestions, Refusal};
 pub(crate) use spending::{Spending, Units};
 pub use store::MissingStore;
-pub(crate) use values_by_type::ValuesByType;
+pub(crate) use values_by_type::{ValuesByType, shares_its_value};
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -49,6 +50,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::edits::{Desk, Edits, NodeValue};
 use crate::error::{BoxError, caused_by};
+use crate::graph::node_names::NodeNames;
 use crate::graph::overlay::Overlay;
 use crate::policy::{Heartbeats, SlowPolls};
 use crate::session::{SessionKind, Sessions};
@@ -84,7 +86,7 @@ pub(crate) fn is_final(error: &BoxError) -> bool {
 /// The data shared by all runs of one compiled graph.
 #[derive(Clone)]
 pub(crate) struct GraphShared {
-    pub(crate) names: Arc<[Arc<str>]>,
+    pub(crate) names: Arc<NodeNames>,
     pub(crate) schema: AnySchema,
     /// The dependencies that nodes take with [`Dep`](crate::Dep).
     pub(crate) deps: ValuesByType,
@@ -112,7 +114,7 @@ pub(crate) struct RunShared {
     pub(crate) services: Arc<dyn Services>,
     pub(crate) bounds: Bounds,
     /// The task around this run.
-    pub(crate) outer: Option<Box<Outer>>,
+    pub(crate) outer: Option<Arc<Outer>>,
     /// The part of the run that runs inside its tasks need.
     pub(crate) nest: Option<Box<Nest>>,
     pub(crate) editing: Editing,
@@ -606,4 +608,10 @@ impl Ctx {
 
 fn schema_of<T: JsonSchema>() -> Option<serde_json::Value> {
     Some(schemars::schema_for!(T).to_value())
+}
+
+impl fmt::Debug for Ctx {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Ctx").field("node", &self.node()).finish_non_exhaustive()
+    }
 }

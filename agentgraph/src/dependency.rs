@@ -31,7 +31,6 @@ pub use node::{
 pub use outputs::{NotRun, NotRunReason, Output, OutputTable, Outputs, OutputsUpdate, PassInput};
 
 use std::any::TypeId;
-use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +41,7 @@ use serde_json::Value;
 
 use crate::context::ValuesByType;
 use crate::error::BoxError;
+use crate::graph::node_names::NodeNames;
 use crate::policy::{Policies, RetryPolicy, Siblings};
 use crate::session::SessionKind;
 use wiring::Template;
@@ -83,7 +83,8 @@ type CodePlace = &'static Location<'static>;
 /// ```
 #[must_use = "a builder does nothing until `compile()`"]
 pub struct DependencyGraph<O, S = ()> {
-    names: Names,
+    /// In the order in which they are first used: an edge may name a node that is declared later.
+    names: NodeNames,
     nodes: Vec<DeclaredNode<O, S>>,
     edges: Vec<DeclaredEdge>,
     /// Order-only edges, each with the number of edges that were added before it.
@@ -96,27 +97,6 @@ pub struct DependencyGraph<O, S = ()> {
     siblings: Siblings,
     policies: Policies,
     must_be_complete: bool,
-}
-
-/// Names and their ids, in the order in which they are first used: an edge may name a node that is declared
-/// later.
-#[derive(Default)]
-struct Names {
-    list: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, u32>,
-}
-
-impl Names {
-    fn id(&mut self, name: &str) -> u32 {
-        if let Some(id) = self.ids.get(name) {
-            return *id;
-        }
-        let name: Arc<str> = name.into();
-        let id = self.list.len() as u32;
-        self.list.push(Arc::clone(&name));
-        self.ids.insert(name, id);
-        id
-    }
 }
 
 struct DeclaredNode<O, S> {
@@ -163,7 +143,7 @@ impl<O, S> DependencyGraph<O, S> {
     /// ```
     pub fn with_input() -> Self {
         DependencyGraph {
-            names: Names::default(),
+            names: NodeNames::default(),
             nodes: Vec::new(),
             edges: Vec::new(),
             orders: Vec::new(),
@@ -180,7 +160,7 @@ impl<O, S> DependencyGraph<O, S> {
     /// Adds a node: a function, sync or async, or a [`DependencyNode`] with settings.
     #[track_caller]
     pub fn node<M>(mut self, name: impl AsRef<str>, node: impl IntoDependencyNode<O, S, M>) -> Self {
-        let name = self.names.id(name.as_ref());
+        let name = self.name(name.as_ref());
         self.nodes.push(DeclaredNode { name, node: node.into_node(), place: Location::caller() });
         self
     }
@@ -230,7 +210,15 @@ impl<O, S> DependencyGraph<O, S> {
     }
 
     fn pair(&mut self, from: &str, to: &str, place: CodePlace) -> DeclaredEdge {
-        DeclaredEdge { from: self.names.id(from), to: self.names.id(to), place }
+        DeclaredEdge { from: self.name(from), to: self.name(to), place }
+    }
+
+    /// The id of a name, which may be new.
+    fn name(&mut self, name: &str) -> u32 {
+        self.names.id(name).unwrap_or_else(|| {
+            self.names.push(name.into());
+            self.names.len() as u32 - 1
+        })
     }
 
     /// Adds a template: a function that makes nodes during a pass, from the arguments of an edit. A pass with

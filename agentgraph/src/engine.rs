@@ -66,7 +66,7 @@ use crate::engine::records::Records;
 use crate::engine::report::Report;
 use crate::engine::runtime::TaskRuntime;
 use crate::engine::step_results::id_of;
-use crate::engine::task_id::StepPlace;
+use crate::engine::task_id::{StepPlace, nowhere};
 use crate::error::{Code, Error};
 use crate::event::EventKind;
 use crate::extract::Snapshot;
@@ -127,12 +127,6 @@ pub(crate) const STEPS_WITHOUT_YIELD: u64 = 256;
 #[inline]
 fn now(core: &GraphCore, shared: &RunShared) -> u64 {
     if core.topology.times_joins { micros(shared.services.now()) } else { 0 }
-}
-
-/// The place of a superstep in a run without a journal.
-fn nowhere(shared: &RunShared, step: u64) -> StepPlace<'_> {
-    let thread = shared.unstored_thread();
-    StepPlace { thread, namespace: shared.namespace(), run: shared.run, branch: 0, parent: step }
 }
 
 /// The pause or error for a superstep that was cut off. `late` are the nodes that had not ended.
@@ -235,8 +229,10 @@ impl Loop {
 
     fn announce_values(&self) {
         if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().values) {
-            events
-                .push(self.position.step, EventKind::Values(Snapshot::new(Arc::clone(&self.position.state))));
+            events.push(
+                self.position.step,
+                EventKind::Values(Snapshot::from(Arc::clone(&self.position.state))),
+            );
         }
     }
 
@@ -282,7 +278,7 @@ impl Loop {
         }
         if let Some(events) = &self.listeners.events {
             let tasks = 0..self.position.frontier.len();
-            events.begin_step(self.position.step, tasks.map(|index| self.actor_id(index)).collect());
+            events.begin_step(self.position.step, tasks.map(|index| self.actor_id(index)));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A node's own error is any [`BoxError`]; it is *retryable unless terminal*: a retry policy tries again
 //! unless the error is, or was caused by, a [`Terminal`].
 
+pub(crate) mod causes;
 pub(crate) mod failure;
 
 use std::any::Any;

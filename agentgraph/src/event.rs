@@ -183,7 +183,7 @@ impl Event<AnyState> {
 impl EventKind<AnyState> {
     fn typed<S: State>(self) -> EventKind<S> {
         match self {
-            EventKind::Values(state) => EventKind::Values(Snapshot::new(Arc::clone(state.shared()))),
+            EventKind::Values(state) => EventKind::Values(Snapshot::from(Arc::clone(state.shared()))),
             EventKind::Update { node, update } => {
                 EventKind::Update { node, update: update.map(AnyUpdate::into_update::<S>) }
             }

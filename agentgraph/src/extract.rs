@@ -4,12 +4,11 @@
 //! the requested values. Values of a task are read, never taken: a node may be called again.
 
 use std::any::{TypeId, type_name};
-use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::context::{CallContext, Ctx, MissingContext, RunShared, TaskRequest};
+use crate::context::{CallContext, Ctx, MissingContext, RunShared, TaskRequest, shares_its_value};
 use crate::error::BoxError;
 use crate::failure::{Failure, NoFailure};
 use crate::session::{MissingSession, Session};
@@ -215,24 +214,19 @@ impl Requirement {
 #[derive(Debug)]
 pub struct Snapshot<S>(Arc<S>);
 
-impl<S> Snapshot<S> {
-    pub(crate) fn new(state: Arc<S>) -> Self {
+impl<S> From<Arc<S>> for Snapshot<S> {
+    fn from(state: Arc<S>) -> Self {
         Snapshot(state)
     }
 }
 
-impl<S> Clone for Snapshot<S> {
-    fn clone(&self) -> Self {
-        Snapshot(Arc::clone(&self.0))
+impl<S> From<Snapshot<S>> for Arc<S> {
+    fn from(snapshot: Snapshot<S>) -> Self {
+        snapshot.0
     }
 }
 
-impl<S> Deref for Snapshot<S> {
-    type Target = S;
-    fn deref(&self) -> &S {
-        &self.0
-    }
-}
+shares_its_value!(Snapshot);
 
 impl<S: State> FromTask<S> for Snapshot<S> {
     type Error = std::convert::Infallible;
@@ -347,18 +341,7 @@ fn misfit<I: DeserializeOwned>(bytes: &[u8], decoder: &str) -> String {
 #[derive(Debug)]
 pub struct Dep<T>(Arc<T>);
 
-impl<T> Clone for Dep<T> {
-    fn clone(&self) -> Self {
-        Dep(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Deref for Dep<T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
+shares_its_value!(Dep);
 
 /// The error of a node that needs a dependency which the graph does not have. `compile()` reports it before
 /// a run can.

@@ -10,6 +10,7 @@ mod draw;
 #[cfg(feature = "draw")]
 mod drawing;
 pub(crate) mod joins;
+pub(crate) mod node_names;
 #[cfg(feature = "testing")]
 mod observed;
 pub(crate) mod overlay;

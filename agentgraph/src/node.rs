@@ -498,6 +498,17 @@ pub(crate) fn begin_call<S: State>(task: &Task<'_, S>) -> Result<(), BoxError> {
     Ok(())
 }
 
+/// Calls a macro for functions of each number of arguments: with the names in brackets, and with one more of
+/// the others each time.
+macro_rules! for_prefixes {
+    ($each:ident! [$($argument:ident)*]) => { $each!($($argument)*); };
+    ($each:ident! [$($argument:ident)*] $next:ident $($more:ident)*) => {
+        $each!($($argument)*);
+        for_prefixes!($each! [$($argument)* $next] $($more)*);
+    };
+}
+pub(crate) use for_prefixes;
+
 macro_rules! function_nodes {
     ($($argument:ident)*) => {
         impl<S, F, Fut, Out, $($argument,)*> IntoNode<S, (Out, $($argument,)*)> for F
@@ -522,15 +533,7 @@ macro_rules! function_nodes {
     };
 }
 
-function_nodes!();
-function_nodes!(A1);
-function_nodes!(A1 A2);
-function_nodes!(A1 A2 A3);
-function_nodes!(A1 A2 A3 A4);
-function_nodes!(A1 A2 A3 A4 A5);
-function_nodes!(A1 A2 A3 A4 A5 A6);
-function_nodes!(A1 A2 A3 A4 A5 A6 A7);
-function_nodes!(A1 A2 A3 A4 A5 A6 A7 A8);
+for_prefixes!(function_nodes! [] A1 A2 A3 A4 A5 A6 A7 A8);
 
 /// The functions that the code of `#[node]` calls. They do nothing, but their arguments must have the right
 /// types.

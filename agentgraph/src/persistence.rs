@@ -32,10 +32,17 @@ pub(crate) struct Persistence {
 }
 
 impl Persistence {
-    pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec, namespace: Arc<str>) -> Self {
-        let keeper = Arc::<Keeper>::default();
-        let hears: Weak<Keeper> = Arc::downgrade(&keeper);
-        leases_of(&*saver).hear_stops(hears);
+    /// The threads of a store.
+    pub(crate) fn new(saver: Arc<dyn Checkpointer>, codec: Codec) -> Self {
+        let threads = Persistence::inside(saver, codec, Arc::default());
+        let hears: Weak<Keeper> = Arc::downgrade(&threads.keeper);
+        leases_of(&*threads.saver).hear_stops(hears);
+        threads
+    }
+
+    /// A namespace of the threads of a store, for a run that has the lease of its thread.
+    pub(crate) fn inside(saver: Arc<dyn Checkpointer>, codec: Codec, namespace: Arc<str>) -> Self {
+        let keeper = Arc::default();
         Persistence { saver, codec, namespace, behind: Arc::default(), keeper, lease: LEASE, retention: None }
     }
 

@@ -19,7 +19,7 @@ use crate::erased::observed::Observer;
 use crate::erased::{Call, ErasedNode, FnCall, NodeResult};
 use crate::error::{BoxError, OwnError};
 use crate::extract::{FromTask, Input, Requirement, Task};
-use crate::node::{IntoNode, Node, NodeSettings, begin_call};
+use crate::node::{IntoNode, Node, NodeSettings, begin_call, for_prefixes};
 use crate::run::CompiledGraph;
 use crate::run::nested::{Callee, ChildEnd, ChildInput, enter};
 use crate::spans::may_be_heard;
@@ -294,11 +294,7 @@ macro_rules! subgraph_inputs {
     };
 }
 
-subgraph_inputs!();
-subgraph_inputs!(A1);
-subgraph_inputs!(A1 A2);
-subgraph_inputs!(A1 A2 A3);
-subgraph_inputs!(A1 A2 A3 A4);
+for_prefixes!(subgraph_inputs! [] A1 A2 A3 A4);
 
 /// Marks the implementations for graphs.
 #[derive(Debug)]

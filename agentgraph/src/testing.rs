@@ -27,51 +27,10 @@
 pub mod store_clauses;
 
 #[cfg(feature = "testing")]
-mod drive;
-#[cfg(feature = "testing")]
-mod end;
-#[cfg(feature = "testing")]
-mod every_kill;
-#[cfg(feature = "testing")]
-mod every_order;
-#[cfg(feature = "testing")]
-mod finding;
-#[cfg(feature = "testing")]
-mod kill_switch;
-#[cfg(feature = "testing")]
-mod merged;
-#[cfg(feature = "testing")]
-mod paths;
-#[cfg(feature = "testing")]
-mod play;
-#[cfg(feature = "testing")]
-mod probe;
-#[cfg(feature = "testing")]
-mod script;
-#[cfg(feature = "testing")]
-mod test_graph;
-#[cfg(feature = "testing")]
-mod test_run;
-#[cfg(feature = "testing")]
-mod time;
-#[cfg(feature = "testing")]
-mod trace;
-#[cfg(feature = "testing")]
-mod turns;
+mod kit;
 
 #[cfg(feature = "testing")]
-pub use every_kill::EveryKill;
-#[cfg(feature = "testing")]
-pub use every_order::EveryOrder;
-#[cfg(feature = "testing")]
-pub use finding::{Finding, FindingKind, Report};
-#[cfg(feature = "testing")]
-pub use kill_switch::KillPoint;
-#[cfg(feature = "testing")]
-pub use probe::{Effect, Probe};
-#[cfg(feature = "testing")]
-pub use test_graph::{TestGraph, Testable};
-#[cfg(feature = "testing")]
-pub use time::VirtualTime;
-#[cfg(feature = "testing")]
-pub use trace::Trace;
+pub use kit::{
+    Effect, EveryKill, EveryOrder, Finding, FindingKind, KillPoint, Probe, Report, TestGraph, Testable,
+    Trace, VirtualTime,
+};

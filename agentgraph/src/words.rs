@@ -64,3 +64,16 @@ pub(crate) fn quoted<T: fmt::Display>(names: impl IntoIterator<Item = T>, betwee
 pub(crate) fn owned_names<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Vec<String> {
     names.into_iter().map(|name| name.as_ref().to_owned()).collect()
 }
+
+/// `Clone` for a type whose parameters need not be `Clone`.
+macro_rules! clones {
+    ([$($generics:tt)*] $name:ident<$($parameter:tt),*> { $($field:ident),* }) => {
+        impl<$($generics)*> Clone for $name<$($parameter),*> {
+            fn clone(&self) -> Self {
+                let $name { $($field),* } = self;
+                $name { $($field: $field.clone()),* }
+            }
+        }
+    };
+}
+pub(crate) use clones;

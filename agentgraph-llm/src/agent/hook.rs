@@ -105,8 +105,6 @@ fn turn_start<S: AgentChannels>(ctx: Ctx, state: &Snapshot<S>) -> TurnStart {
         slots: thread.slots().clone(),
         run_slots: run.slots().clone(),
         stop: run.stop.clone(),
-        usage: thread.usage,
-        run_usage: run.usage,
         last_usage: run.last_usage,
         bill: thread.bill.clone(),
         run_bill: run.bill.clone(),

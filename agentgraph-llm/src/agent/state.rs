@@ -148,6 +148,8 @@ macro_rules! agent_channels {
                 &self.run_record
             }
 
+            // Otherwise the change and the update are moved once more.
+            #[inline]
             fn change(change: $crate::agent::AgentChange) -> <$state as $crate::agent::State>::Update {
                 let $crate::agent::AgentChange { put, removed, replaced, thread, run, .. } = change;
                 let mut update = <$state>::update();

@@ -182,11 +182,7 @@ impl<T: 'static, W: AgentChannels + StoredState, S: AgentChannels> From<Compiled
 
 impl<S: AgentChannels> fmt::Debug for Worker<S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WorkerTool { name, description } = &self.tool;
-        out.debug_struct("Worker")
-            .field("name", name)
-            .field("description", description)
-            .finish_non_exhaustive()
+        out.debug_struct("Worker").field("tool", &self.tool).finish_non_exhaustive()
     }
 }
 
@@ -247,7 +243,7 @@ impl WorkerCall {
 }
 
 /// The tool as which a worker is offered to the model. Only calls that no worker can take reach it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct WorkerTool {
     pub(super) name: String,
     description: String,

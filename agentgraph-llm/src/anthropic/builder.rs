@@ -5,7 +5,8 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use super::encode::DEFAULT_MAX_TOKENS;
 use super::{AnthropicModel, DIALECT};
 use crate::error::Result;
-use crate::http::{self, Authentication, Connection, Wire, config, connection_settings};
+use crate::http::{self, Authentication, Connection, Wire, config, connection_settings, default_settings};
+use crate::model::Defaults;
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2026-10-21";
@@ -33,8 +34,7 @@ pub struct AnthropicModelBuilder {
     model: Option<String>,
     version: String,
     betas: Vec<String>,
-    temperature: Option<f32>,
-    max_tokens: u32,
+    defaults: Defaults,
     /// The path that is added to an address without a version.
     path: &'static str,
     connection: Connection,
@@ -46,8 +46,7 @@ impl Default for AnthropicModelBuilder {
             model: None,
             version: VERSION.to_owned(),
             betas: Vec::new(),
-            temperature: None,
-            max_tokens: DEFAULT_MAX_TOKENS,
+            defaults: Defaults { max_tokens: Some(DEFAULT_MAX_TOKENS), ..Defaults::default() },
             path: "v1",
             connection: Connection::new(DEFAULT_BASE_URL, Authentication::Bearer),
         }
@@ -55,6 +54,7 @@ impl Default for AnthropicModelBuilder {
 }
 
 connection_settings!(AnthropicModelBuilder, default_url = "https://api.anthropic.com");
+default_settings!(AnthropicModelBuilder, otherwise = ": 4096 if not set");
 
 impl AnthropicModelBuilder {
     pub(super) fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self> {
@@ -70,12 +70,6 @@ impl AnthropicModelBuilder {
             Some(url) => builder.base_url(url),
             None => builder,
         })
-    }
-
-    /// Sets the model's name. Required.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
     }
 
     /// Sets the version of the API, the header `anthropic-version`: `2026-10-21` if not set.
@@ -116,32 +110,20 @@ impl AnthropicModelBuilder {
         self
     }
 
-    /// Sets the temperature of requests that have none.
-    pub fn temperature(mut self, temperature: f32) -> Self {
-        self.temperature = Some(temperature);
-        self
-    }
-
-    /// Sets the limit of output tokens of requests that have none: 4096 if not set.
-    pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = tokens;
-        self
-    }
-
     /// Builds the model. Nothing is sent.
     ///
     /// # Errors
     /// `E_LLM_CONFIG` if key or model are missing or a setting is invalid.
     pub fn build(self) -> Result<AnthropicModel> {
         let model = http::named(self.model, "claude-...")?;
-        http::check_temperature(self.temperature)?;
+        self.defaults.check()?;
         let endpoint = self.connection.endpoint(Wire {
             version: self.path.into(),
             missing_key: Some("no API key: set one with `.api_key(..)` or ANTHROPIC_API_KEY"),
             headers: headers(&self.version, &self.betas)?,
             dialect: DIALECT,
         })?;
-        Ok(AnthropicModel { model, temperature: self.temperature, max_tokens: self.max_tokens, endpoint })
+        Ok(AnthropicModel { model, defaults: self.defaults, endpoint })
     }
 }
 

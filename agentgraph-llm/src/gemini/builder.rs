@@ -6,7 +6,8 @@ use reqwest::header::HeaderMap;
 
 use super::{DIALECT, GeminiModel, GoogleCredentials};
 use crate::error::Result;
-use crate::http::{self, Authentication, Connection, Wire, config, connection_settings};
+use crate::http::{self, Authentication, Connection, Wire, config, connection_settings, default_settings};
+use crate::model::Defaults;
 
 const DEFAULT_BASE_URL: &str = "https://generativelanguage.googleapis.com";
 
@@ -30,8 +31,7 @@ const DEFAULT_BASE_URL: &str = "https://generativelanguage.googleapis.com";
 #[must_use]
 pub struct GeminiModelBuilder {
     model: Option<String>,
-    temperature: Option<f32>,
-    max_tokens: Option<u32>,
+    defaults: Defaults,
     is_vertex: bool,
     connection: Connection,
 }
@@ -40,8 +40,7 @@ impl Default for GeminiModelBuilder {
     fn default() -> Self {
         GeminiModelBuilder {
             model: None,
-            temperature: None,
-            max_tokens: None,
+            defaults: Defaults::default(),
             is_vertex: false,
             connection: connection(),
         }
@@ -49,29 +48,12 @@ impl Default for GeminiModelBuilder {
 }
 
 connection_settings!(GeminiModelBuilder, default_url = "https://generativelanguage.googleapis.com");
+default_settings!(GeminiModelBuilder, otherwise = ": the model's own if not set");
 
 impl GeminiModelBuilder {
     pub(super) fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let connection = connection_from(var, "GeminiModel::builder()")?;
         Ok(GeminiModelBuilder { connection, ..GeminiModelBuilder::default() })
-    }
-
-    /// Sets the model's name, such as `gemini-...`. Required.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
-    }
-
-    /// Sets the temperature of requests that have none.
-    pub fn temperature(mut self, temperature: f32) -> Self {
-        self.temperature = Some(temperature);
-        self
-    }
-
-    /// Sets the limit of output tokens of requests that have none: the model's own if not set.
-    pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.max_tokens = Some(tokens);
-        self
     }
 
     /// Asks Vertex AI of a project in place of the Gemini API, such as `("my-project", "us-central1")` or
@@ -107,7 +89,7 @@ impl GeminiModelBuilder {
     /// `E_LLM_CONFIG` if key or model are missing or a setting is invalid.
     pub fn build(mut self) -> Result<GeminiModel> {
         let model = http::named(self.model, "gemini-...")?;
-        http::check_temperature(self.temperature)?;
+        self.defaults.check()?;
         let ids = self.connection.ids.clone();
         let mut wire = wire();
         if self.is_vertex {
@@ -119,8 +101,7 @@ impl GeminiModelBuilder {
             }
         }
         let endpoint = self.connection.endpoint(wire)?;
-        let GeminiModelBuilder { temperature, max_tokens, is_vertex, .. } = self;
-        Ok(GeminiModel { model, temperature, max_tokens, ids, is_vertex, endpoint })
+        Ok(GeminiModel { model, defaults: self.defaults, ids, is_vertex: self.is_vertex, endpoint })
     }
 }
 

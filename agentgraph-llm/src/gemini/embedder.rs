@@ -1,6 +1,5 @@
 //! Texts as vectors, by `batchEmbedContents`.
 
-use std::fmt;
 use std::sync::Arc;
 
 use agentgraph::store::Embedder;
@@ -28,7 +27,7 @@ const MAX_BATCH: usize = 100;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct GeminiEmbedder {
     model: String,
     dimensions: usize,
@@ -106,16 +105,6 @@ impl Embedder for GeminiEmbedder {
     }
 }
 
-impl fmt::Debug for GeminiEmbedder {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("GeminiEmbedder")
-            .field("model", &self.model)
-            .field("dimensions", &self.dimensions)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The settings of a [`GeminiEmbedder`]. Key, model and dimensions are required, everything else has a
 /// default.
 ///
@@ -157,12 +146,6 @@ impl Default for GeminiEmbedderBuilder {
 connection_settings!(GeminiEmbedderBuilder, default_url = "https://generativelanguage.googleapis.com");
 
 impl GeminiEmbedderBuilder {
-    /// Sets the model's name. Required.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
-    }
-
     /// Sets the length of the vectors. Required. It is sent to the model, which can shorten them.
     pub fn dimensions(mut self, dimensions: usize) -> Self {
         self.dimensions = dimensions;

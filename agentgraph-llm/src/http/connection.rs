@@ -152,15 +152,6 @@ pub(crate) fn named(model: Option<String>, example: &str) -> Result<String> {
     model.ok_or_else(|| config(format!("no model: set one with `.model(\"{example}\")`")))
 }
 
-pub(crate) fn check_temperature(temperature: Option<f32>) -> Result<()> {
-    match temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
-        true => {
-            Err(config("the temperature is not a number from 0 up: set one with `.temperature(..)`, or none"))
-        }
-        false => Ok(()),
-    }
-}
-
 /// The value of an environment variable, unless it is blank.
 pub(crate) fn variable(var: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
     var(name).filter(|value| !value.trim().is_empty())

@@ -1,10 +1,16 @@
 //! The setters that the builders of all wires share.
 
-/// Gives a builder with a field `connection: Connection` the setters of the shared settings. `default_url` is
-/// the address that is used if none is set.
+/// Gives a builder with the fields `model: Option<String>` and `connection: Connection` the setters of the
+/// shared settings. `default_url` is the address that is used if none is set.
 macro_rules! connection_settings {
     ($builder:ident $(<$parameter:ident>)?, default_url = $default_url:literal) => {
         impl$(<$parameter>)? $builder$(<$parameter>)? {
+            /// Sets the model's name. Required.
+            pub fn model(mut self, model: impl Into<String>) -> Self {
+                self.model = Some(model.into());
+                self
+            }
+
             pub(crate) fn connection(&mut self) -> &mut $crate::http::Connection {
                 &mut self.connection
             }
@@ -113,4 +119,24 @@ macro_rules! connection_settings {
     };
 }
 
-pub(crate) use connection_settings;
+/// Gives the builder of a chat model with a field `defaults: Defaults` the setters of these. `otherwise` says
+/// what holds without a limit of tokens.
+macro_rules! default_settings {
+    ($builder:ident $(<$parameter:ident>)?, otherwise = $otherwise:literal) => {
+        impl$(<$parameter>)? $builder$(<$parameter>)? {
+            /// Sets the temperature of requests that have none.
+            pub fn temperature(mut self, temperature: f32) -> Self {
+                self.defaults.temperature = Some(temperature);
+                self
+            }
+
+            #[doc = concat!("Sets the limit of output tokens of requests that have none", $otherwise, ".")]
+            pub fn max_tokens(mut self, tokens: u32) -> Self {
+                self.defaults.max_tokens = Some(tokens);
+                self
+            }
+        }
+    };
+}
+
+pub(crate) use {connection_settings, default_settings};

@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the end of the connection, whoever ends it.
+    /// Waits until either side ends the connection.
     async fn end(&self) {
         // An error means that the task is gone, and so ended.
         let _ = self.ended.clone().wait_for(|ended| *ended).await;

@@ -160,7 +160,7 @@ impl fmt::Debug for McpTool {
     }
 }
 
-/// Tells the server that nobody waits for a call any more: after a timeout, or when the run was cancelled.
+/// Cancels a call on the server, after a timeout or when the run was cancelled.
 struct CancelIfDropped<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,

@@ -114,8 +114,13 @@ fn is_same(one: &str, other: &str) -> bool {
         && one == other
 }
 
-/// A hash (FNV-1a) of the end of an id, where ids of one source differ. Ids that collide cost a look each.
+/// A hash of the end of an id, where ids of one source differ: its two words, multiplied and folded. Ids that
+/// collide cost a look each.
 fn hash(id: &str) -> u64 {
-    let end = id.bytes().rev().take(16);
-    end.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    let mut end = [0; 16];
+    let len = id.len().min(end.len());
+    end[..len].copy_from_slice(&id.as_bytes()[id.len() - len..]);
+    let words = u128::from_le_bytes(end) ^ 0x9e37_79b9_7f4a_7c15_c2b2_ae3d_27d4_eb4f;
+    let product = (words >> 64) * (words & u128::from(u64::MAX));
+    ((product >> 64) ^ product) as u64
 }

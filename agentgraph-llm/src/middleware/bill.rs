@@ -1,13 +1,12 @@
 //! What an agent pays for: the tokens of all answers, by model.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agentgraph::Ctx;
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, Result};
 use crate::model::{
@@ -28,17 +27,18 @@ use crate::model::{
 /// let prices = PriceTable::new().with("large", Price::new(300, 1500)).with("small", Price::new(25, 125));
 /// assert_eq!(prices.cost(&bill).unwrap(), Money::units(325));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
-    models: BTreeMap<String, Usage>,
+    /// `None` as long as nothing was paid: each round copies, moves and drops several bills.
+    models: Option<Arc<BTreeMap<String, Usage>>>,
 }
 
 impl Bill {
     /// Adds the tokens of an answer. An answer without tokens, such as one from a cache, adds nothing.
     pub fn add(&mut self, model: impl Into<String>, usage: Usage) {
         if usage.total() > 0 {
-            *self.models.entry(model.into()).or_default() += usage;
+            let models = Arc::make_mut(self.models.get_or_insert_default());
+            *models.entry(model.into()).or_default() += usage;
         }
     }
 
@@ -70,27 +70,45 @@ impl Bill {
 
     /// The tokens of this model.
     pub fn of(&self, model: &str) -> Usage {
-        self.models.get(model).copied().unwrap_or_default()
+        self.models().get(model).copied().unwrap_or_default()
     }
 
     /// The models and their tokens, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Usage)> {
-        self.models.iter().map(|(model, usage)| (model.as_str(), *usage))
+        self.models().iter().map(|(model, usage)| (model.as_str(), *usage))
     }
 
     /// The tokens of all models.
     pub fn total(&self) -> Usage {
-        self.models.values().copied().sum()
+        self.models().values().copied().sum()
     }
 
     /// Whether nothing was paid.
     pub fn is_empty(&self) -> bool {
-        self.models.is_empty()
+        self.models.is_none()
+    }
+
+    fn models(&self) -> &BTreeMap<String, Usage> {
+        static NOTHING: BTreeMap<String, Usage> = BTreeMap::new();
+        self.models.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl Serialize for Bill {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.models().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bill {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let models = BTreeMap::deserialize(deserializer)?;
+        Ok(Bill { models: (!models.is_empty()).then(|| Arc::new(models)) })
     }
 }
 
 /// The bill of a node that runs. The models that the node asks add to it, and the node stores it.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OpenBill {
     bill: Arc<Mutex<Bill>>,
     ctx: Option<Ctx>,
@@ -129,7 +147,7 @@ impl OpenBill {
 /// A model whose answers are on the bill of an agent: see [`Turn::billed`](super::Turn::billed) and
 /// [`NextModel::billed`](super::NextModel::billed). Of an answer that breaks off, the tokens that the
 /// provider said before are on it, too.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct BilledModel {
     model: Arc<dyn ChatModel>,
     bill: OpenBill,
@@ -150,8 +168,19 @@ impl ChatModel for BilledModel {
     }
 }
 
-impl fmt::Debug for BilledModel {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("BilledModel").field("model", &self.model.info().model).finish_non_exhaustive()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bill_is_stored_as_a_map_of_its_models() {
+        let mut paid = Bill::default();
+        paid.add("free", Usage::default());
+        assert_eq!((serde_json::to_string(&paid).unwrap().as_str(), paid.is_empty()), ("{}", true));
+        assert_eq!(serde_json::from_str::<Bill>("{}").unwrap(), Bill::default());
+        paid.add("large", Usage::new(1, 0));
+        let stored = serde_json::to_value(&paid).unwrap();
+        assert_eq!(stored, serde_json::json!({ "large": Usage::new(1, 0) }));
+        assert_eq!(serde_json::from_value::<Bill>(stored).unwrap(), paid);
     }
 }

@@ -1,6 +1,5 @@
 //! Another model answers when one fails.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -34,7 +33,7 @@ use crate::model::{ChatModel, ChatStream};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ModelFallback {
     models: Arc<[Arc<dyn ChatModel>]>,
 }
@@ -99,11 +98,4 @@ fn for_model(request: &ModelRequest, model: &Arc<dyn ChatModel>) -> ModelRequest
         }
     }
     request
-}
-
-impl fmt::Debug for ModelFallback {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let models: Vec<_> = self.models.iter().map(|model| model.info().model).collect();
-        out.debug_struct("ModelFallback").field("models", &models).finish()
-    }
 }

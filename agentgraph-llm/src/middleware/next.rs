@@ -16,6 +16,7 @@ pub(crate) type Chain = Arc<[Arc<dyn Middleware>]>;
 
 /// The rest of the chain round a request: the further middleware, then the model. It may be run several
 /// times, by its clones.
+#[derive(Clone)]
 pub struct NextModel<'a> {
     chain: Chain,
     at: usize,
@@ -64,12 +65,6 @@ impl NextModel<'_> {
     }
 }
 
-impl Clone for NextModel<'_> {
-    fn clone(&self) -> Self {
-        NextModel { chain: Arc::clone(&self.chain), at: self.at, bill: self.bill.clone(), of: PhantomData }
-    }
-}
-
 impl fmt::Debug for NextModel<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("NextModel").field("further", &names(&self.chain, self.at)).finish()
@@ -78,6 +73,7 @@ impl fmt::Debug for NextModel<'_> {
 
 /// The rest of the chain round a tool call: the further middleware, then the tool. It may be run several
 /// times, by its clones.
+#[derive(Clone)]
 pub struct NextTool<'a> {
     chain: Chain,
     at: usize,
@@ -105,27 +101,15 @@ impl NextTool<'_> {
     /// Those of the further middleware and of the tool. A call to an unknown tool is
     /// [`ToolError::Failed`], arguments that do not fit are [`ToolError::InvalidArguments`].
     pub async fn run(self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        match self.chain.get(self.at) {
+        match self.chain.get(self.at).cloned() {
             None => self.tools.call(call).await,
-            Some(middleware) => {
-                let tools = Arc::clone(&self.tools);
-                let next =
-                    NextTool { chain: Arc::clone(&self.chain), at: self.at + 1, tools, of: PhantomData };
-                middleware.wrap_tool(call, next).await
-            }
+            Some(middleware) => middleware.wrap_tool(call, NextTool { at: self.at + 1, ..self }).await,
         }
     }
 
     /// The same without a borrow.
     pub fn into_owned(self) -> NextTool<'static> {
         NextTool { chain: self.chain, at: self.at, tools: self.tools, of: PhantomData }
-    }
-}
-
-impl Clone for NextTool<'_> {
-    fn clone(&self) -> Self {
-        let (chain, tools) = (Arc::clone(&self.chain), Arc::clone(&self.tools));
-        NextTool { chain, at: self.at, tools, of: PhantomData }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Settings that a model refuses are left out.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -40,7 +39,7 @@ use crate::model::{ChatRequest, ChatStream, ModelInfo};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RefusedSettings {
     /// Clones share what was learned.
     refused: Arc<Mutex<BTreeSet<(String, Setting)>>>,
@@ -147,12 +146,5 @@ impl Attempts for Without {
         };
         setting.leave_out(&mut self.request.request);
         Next::Attempt(self.next.clone().run(self.request.clone()).await)
-    }
-}
-
-impl fmt::Debug for RefusedSettings {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        out.debug_struct("RefusedSettings").field("refused", &*refused).finish()
     }
 }

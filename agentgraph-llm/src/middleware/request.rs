@@ -1,6 +1,5 @@
 //! The request of an agent to its model, as middleware sees it.
 
-use std::fmt;
 use std::sync::Arc;
 
 use agentgraph::Ctx;
@@ -8,7 +7,7 @@ use agentgraph::Ctx;
 use crate::model::{ChatModel, ChatRequest};
 
 /// A request of an agent to its model. Middleware may change both.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ModelRequest {
     /// The model to ask.
@@ -41,11 +40,5 @@ impl ModelRequest {
     /// The context of the agent's node: for the store, the thread and the budget. `None` outside of a graph.
     pub fn ctx(&self) -> Option<&Ctx> {
         self.ctx.as_ref()
-    }
-}
-
-impl fmt::Debug for ModelRequest {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("ModelRequest").field("request", &self.request).finish_non_exhaustive()
     }
 }

@@ -16,8 +16,8 @@ use crate::model::{ChatResponse, ChatStream, StopReason};
 use crate::retry::Backoff;
 use crate::tool::{ToolCall, ToolError, ToolOutput};
 
-/// Makes a failed request again: at most 2 times, after 1 s, then twice as long each time up to 60 s, less up
-/// to a quarter by chance.
+/// Makes a failed request again: at most 2 times, after 1 s, then twice as long each time up to 60 s, minus
+/// up to 25 % jitter.
 ///
 /// The model's own client retries, too, but only until the first piece of a stream. This one also begins a
 /// broken stream again: a listener gets [`ChatEvent::Restarted`](crate::ChatEvent::Restarted), and the stored
@@ -43,8 +43,8 @@ use crate::tool::{ToolCall, ToolError, ToolOutput};
 /// ```
 pub type ModelRetry = Retry<Error>;
 
-/// Makes a failed tool call again: at most 2 times, after 1 s, then twice as long each time up to 60 s, less
-/// up to a quarter by chance. A tool may have taken effect before it failed: name the tools that may run
+/// Makes a failed tool call again: at most 2 times, after 1 s, then twice as long each time up to 60 s, minus
+/// up to 25 % jitter. A tool may have taken effect before it failed: name the tools that may run
 /// again, or give them keys with [`IdempotencyKeys`](super::IdempotencyKeys).
 ///
 /// Questions to a person and invalid arguments are not failures, and are never retried.

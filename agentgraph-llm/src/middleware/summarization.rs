@@ -3,7 +3,6 @@
 mod cut;
 mod transcript;
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -47,7 +46,7 @@ pub enum Extent {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Summarization {
     model: Arc<dyn ChatModel>,
     triggers: Vec<Extent>,
@@ -209,12 +208,4 @@ fn is_of_user(message: &Message) -> bool {
 
 fn is_summary(message: &Message) -> bool {
     message.role == Role::User && message.text().starts_with(SUMMARY)
-}
-
-impl fmt::Debug for Summarization {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = out.debug_struct("Summarization");
-        parts.field("model", &self.model.info().model).field("triggers", &self.triggers);
-        parts.field("keep", &self.keep).field("trim", &self.trim).finish_non_exhaustive()
-    }
 }

@@ -1,7 +1,6 @@
 //! A small model chooses the tools that the large one sees.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -42,7 +41,7 @@ use crate::tool::ToolSpec;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ToolSelector {
     model: Arc<dyn ChatModel>,
     max_tools: usize,
@@ -138,13 +137,5 @@ impl Middleware for ToolSelector {
         let tools = asked.tools.iter().filter(|tool| shown(tool)).cloned().collect();
         request.request.tools = tools;
         next.run(request).await
-    }
-}
-
-impl fmt::Debug for ToolSelector {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = out.debug_struct("ToolSelector");
-        parts.field("model", &self.model.info().model).field("max_tools", &self.max_tools);
-        parts.field("always", &self.always).field("on_failure", &self.on_failure).finish()
     }
 }

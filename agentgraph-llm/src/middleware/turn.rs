@@ -29,13 +29,12 @@ pub struct Turn {
 }
 
 /// What a turn begins with.
+#[derive(Default)]
 pub(crate) struct TurnStart {
     pub(crate) messages: Messages,
     pub(crate) slots: Slots,
     pub(crate) run_slots: Slots,
     pub(crate) stop: Option<StopReason>,
-    pub(crate) usage: Usage,
-    pub(crate) run_usage: Usage,
     pub(crate) last_usage: Usage,
     pub(crate) bill: Bill,
     pub(crate) run_bill: Bill,
@@ -56,20 +55,7 @@ pub(crate) struct MessageEdits {
 impl Turn {
     /// A turn outside of a graph. For tests of middleware.
     pub fn detached(middleware: impl Into<String>, messages: impl IntoIterator<Item = Message>) -> Self {
-        let start = TurnStart {
-            messages: messages.into_iter().collect(),
-            slots: Slots::new(),
-            run_slots: Slots::new(),
-            stop: None,
-            usage: Usage::default(),
-            run_usage: Usage::default(),
-            last_usage: Usage::default(),
-            bill: Bill::default(),
-            run_bill: Bill::default(),
-            rounds: 0,
-            run_rounds: 0,
-            ctx: None,
-        };
+        let start = TurnStart { messages: messages.into_iter().collect(), ..TurnStart::default() };
         Turn::new(middleware.into(), start)
     }
 
@@ -171,16 +157,6 @@ impl Turn {
     /// The tokens of the model's last answer.
     pub fn last_usage(&self) -> Usage {
         self.start.last_usage
-    }
-
-    /// The tokens of all answers of the run.
-    pub fn run_usage(&self) -> Usage {
-        self.start.run_usage
-    }
-
-    /// The tokens of all answers of the thread.
-    pub fn thread_usage(&self) -> Usage {
-        self.start.usage
     }
 
     /// The number of the model's answers in the run.

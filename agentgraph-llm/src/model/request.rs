@@ -1,5 +1,6 @@
 //! The request to a chat model.
 
+use crate::error::{Code, Error, Result};
 use crate::json::{Extra, RawJson};
 use crate::message::{Message, Messages};
 use crate::model::{Effort, OutputSpec, ToolChoice};
@@ -41,6 +42,31 @@ pub struct ChatRequest {
     /// Fields for the body of the provider's request, such as Anthropic's `thinking`. They replace fields of
     /// the same name.
     pub extra: Extra,
+}
+
+/// The settings of a model for requests that have none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Defaults {
+    pub(crate) temperature: Option<f32>,
+    pub(crate) max_tokens: Option<u32>,
+}
+
+impl Defaults {
+    pub(crate) fn add_to(self, request: &mut ChatRequest) {
+        request.temperature = request.temperature.or(self.temperature);
+        request.max_tokens = request.max_tokens.or(self.max_tokens);
+    }
+
+    pub(crate) fn check(self) -> Result<()> {
+        match self.temperature.is_some_and(|temperature| !temperature.is_finite() || temperature < 0.0) {
+            true => {
+                let message =
+                    "the temperature is not a number from 0 up: set one with `.temperature(..)`, or none";
+                Err(Error::new(Code::Config, message))
+            }
+            false => Ok(()),
+        }
+    }
 }
 
 impl ChatRequest {

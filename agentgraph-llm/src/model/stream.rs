@@ -8,7 +8,8 @@ use futures_util::stream::{self, Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
-use crate::message::Block;
+use crate::message::{Block, Role};
+use crate::model::end::with_partial;
 use crate::model::{ChatResponse, listening};
 
 /// A piece of a response. `index` is the position of its block in the message; the pieces of a block are in
@@ -117,19 +118,9 @@ impl ChatStream {
     ///
     /// # Errors
     /// The stream's error, or `E_LLM_TRUNCATED` if its last event was read before.
-    pub async fn into_response(self) -> Result<ChatResponse> {
-        self.inspect_into_response(|_| {}).await
-    }
-
-    /// Waits for the whole response and passes each event to a function.
-    ///
-    /// # Errors
-    /// As [`into_response`](Self::into_response).
-    pub async fn inspect_into_response(mut self, mut see: impl FnMut(&ChatEvent)) -> Result<ChatResponse> {
+    pub async fn into_response(mut self) -> Result<ChatResponse> {
         while let Some(event) = self.next().await {
-            let event = event?;
-            see(&event);
-            if let ChatEvent::Finished(response) = event {
+            if let ChatEvent::Finished(response) = event? {
                 return Ok(response);
             }
         }
@@ -144,9 +135,14 @@ impl Stream for ChatStream {
         let Some(events) = self.events.as_mut() else {
             return Poll::Ready(None);
         };
-        let item = ready!(listening::poll_event(context, |context| {
+        let mut item = ready!(listening::poll_event(context, |context| {
             events.as_mut().poll_next(context).map(|item| item.unwrap_or_else(|| Err(truncated())))
         }));
+        if let Ok(ChatEvent::Finished(response)) = &item
+            && response.message.role != Role::Assistant
+        {
+            item = Err(not_an_answer(response));
+        }
         if matches!(item, Ok(ChatEvent::Finished(_)) | Err(_)) {
             self.events = None;
         }
@@ -177,6 +173,14 @@ fn block_events((index, block): (usize, &Block)) -> Vec<ChatEvent> {
         ],
         block => vec![ChatEvent::Block { index, block: block.clone() }],
     }
+}
+
+/// An agent would take a message of another role for its end, and not run its calls.
+fn not_an_answer(response: &ChatResponse) -> Error {
+    let role = response.message.role;
+    let problem =
+        format!("the model answered with a message of the role `{role:?}`: that of an answer is `Assistant`");
+    with_partial(Error::new(Code::Decode, problem), response.clone())
 }
 
 pub(crate) fn truncated() -> Error {

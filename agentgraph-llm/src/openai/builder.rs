@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::connection::{self, BASE_URL};
 use super::{OpenAiChatModel, OpenAiModel, Profile};
 use crate::error::Result;
-use crate::http::{self, Authentication, Connection, Endpoint, connection_settings};
-use crate::model::{Capabilities, ChatRequest};
+use crate::http::{self, Authentication, Connection, Endpoint, connection_settings, default_settings};
+use crate::model::{Capabilities, Defaults};
 
 /// The settings of an [`OpenAiChatModel`] or an [`OpenAiModel`]. The model is required, and the key if the
 /// profile says so.
@@ -41,20 +41,6 @@ pub type OpenAiModelBuilder = OpenAiBuilder<OpenAiModel>;
 /// The settings of an [`OpenAiChatModel`].
 pub type OpenAiChatModelBuilder = OpenAiBuilder<OpenAiChatModel>;
 
-/// The settings of requests that have none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Defaults {
-    temperature: Option<f32>,
-    max_tokens: Option<u32>,
-}
-
-impl Defaults {
-    pub(super) fn add_to(self, request: &mut ChatRequest) {
-        request.temperature = request.temperature.or(self.temperature);
-        request.max_tokens = request.max_tokens.or(self.max_tokens);
-    }
-}
-
 /// What both models are made of.
 pub(super) struct Parts {
     pub(super) model: String,
@@ -65,6 +51,7 @@ pub(super) struct Parts {
 }
 
 connection_settings!(OpenAiBuilder<M>, default_url = "https://api.openai.com/v1");
+default_settings!(OpenAiBuilder<M>, otherwise = "");
 
 impl<M> OpenAiBuilder<M> {
     pub(super) fn new(connection: Connection) -> Self {
@@ -76,12 +63,6 @@ impl<M> OpenAiBuilder<M> {
             connection,
             of: PhantomData,
         }
-    }
-
-    /// Sets the model's name. Required.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
     }
 
     /// Sets what the server does in its own way: how it takes the key, and its address, unless one is set.
@@ -97,18 +78,6 @@ impl<M> OpenAiBuilder<M> {
         self
     }
 
-    /// Sets the temperature of requests that have none.
-    pub fn temperature(mut self, temperature: f32) -> Self {
-        self.defaults.temperature = Some(temperature);
-        self
-    }
-
-    /// Sets the limit of output tokens of requests that have none.
-    pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.defaults.max_tokens = Some(tokens);
-        self
-    }
-
     /// Sets the size of the model's context window, for [`Capabilities`](crate::Capabilities).
     pub fn max_input_tokens(mut self, tokens: u64) -> Self {
         self.max_input_tokens = Some(tokens);
@@ -117,7 +86,7 @@ impl<M> OpenAiBuilder<M> {
 
     fn parts(mut self) -> Result<Parts> {
         let model = http::named(self.model, "...")?;
-        http::check_temperature(self.defaults.temperature)?;
+        self.defaults.check()?;
         let profile = self.profile;
         if self.connection.base_url == BASE_URL {
             self.connection.base_url = profile.base_url.clone().into_owned();

@@ -1,17 +1,16 @@
 //! A model behind Chat Completions.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::builder::{Defaults, OpenAiChatModelBuilder, Parts};
+use super::builder::{OpenAiChatModelBuilder, Parts};
 use super::chat::{StreamDecoder, encode};
 use super::responses::decode_count;
 use super::{Profile, connection};
 use crate::error::{Code, Result};
 use crate::http::{Call, Endpoint};
-use crate::model::{ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
+use crate::model::{ChatModel, ChatRequest, ChatStream, Defaults, ModelInfo, TokenCount};
 
 /// A model behind Chat Completions: of OpenAI, or of a compatible server such as Ollama, llama.cpp or vLLM.
 /// Cheap to clone.
@@ -30,7 +29,7 @@ use crate::model::{ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OpenAiChatModel {
     info: ModelInfo,
     profile: Arc<Profile>,
@@ -87,15 +86,5 @@ impl ChatModel for OpenAiChatModel {
             Err(error) if error.code() == Code::NotFound => Ok(TokenCount::estimate(request)),
             count => count,
         }
-    }
-}
-
-impl fmt::Debug for OpenAiChatModel {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("OpenAiChatModel")
-            .field("model", &self.info.model)
-            .field("provider", &self.info.provider)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
     }
 }

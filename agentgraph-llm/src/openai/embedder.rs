@@ -1,6 +1,5 @@
 //! Vectors of texts, for the search in a store.
 
-use std::fmt;
 use std::sync::Arc;
 
 use agentgraph::store::Embedder;
@@ -30,7 +29,7 @@ const BATCH: usize = 2048;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OpenAiEmbedder {
     model: String,
     dimensions: usize,
@@ -115,16 +114,6 @@ fn vector(raw: &RawJson) -> Option<Vec<f32>> {
     rest.is_empty().then(|| numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
 }
 
-impl fmt::Debug for OpenAiEmbedder {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("OpenAiEmbedder")
-            .field("model", &self.model)
-            .field("dimensions", &self.dimensions)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The settings of an [`OpenAiEmbedder`]. The model, the dimensions and a key are required.
 ///
 /// ```
@@ -156,12 +145,6 @@ impl OpenAiEmbedderBuilder {
             requires_key: true,
             connection,
         }
-    }
-
-    /// Sets the model's name. Required.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.model = Some(model.into());
-        self
     }
 
     /// Sets the length of the model's vectors. Required.

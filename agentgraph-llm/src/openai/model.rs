@@ -1,16 +1,15 @@
 //! A model behind the Responses API.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::builder::{Defaults, OpenAiModelBuilder, Parts};
+use super::builder::{OpenAiModelBuilder, Parts};
 use super::responses::{StreamDecoder, decode_count, encode, encode_count};
 use super::{PROVIDER, connection};
 use crate::error::{Code, Error, Result};
 use crate::http::{Call, Endpoint};
-use crate::model::{ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
+use crate::model::{ChatModel, ChatRequest, ChatStream, Defaults, ModelInfo, TokenCount};
 
 /// A model behind OpenAI's Responses API, or a server compatible with it. Cheap to clone.
 ///
@@ -30,7 +29,7 @@ use crate::model::{ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OpenAiModel {
     info: ModelInfo,
     defaults: Defaults,
@@ -90,13 +89,4 @@ fn has_no_stop_sequences() -> Error {
     let message = "the Responses API has no stop sequences: leave `stop` empty, or use `OpenAiChatModel`; a compatible \
                    server that has them takes them by `with_extra(\"stop\", ..)`";
     Error::new(Code::BadRequest, message)
-}
-
-impl fmt::Debug for OpenAiModel {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("OpenAiModel")
-            .field("model", &self.info.model)
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
-    }
 }

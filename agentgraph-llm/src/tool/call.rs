@@ -29,9 +29,11 @@ pub struct ToolCall {
     message_id: Option<Arc<str>>,
     input: RawJson,
     ctx: Option<Ctx>,
-    /// A `Snapshot<S>`.
-    state: Option<Arc<dyn Any + Send + Sync>>,
+    state: Option<AnyState>,
 }
+
+/// The state of a graph.
+pub(crate) type AnyState = Arc<dyn Any + Send + Sync>;
 
 /// Where the id and the name of a call are.
 #[derive(Clone)]
@@ -61,12 +63,12 @@ impl ToolCall {
     }
 
     /// The call of an answer of a model, with its arguments if they are JSON.
-    pub(crate) fn of(call: &ToolUse, answer: &Message) -> Self {
+    pub(crate) fn of(call: &ToolUse, answer: &Message, ctx: Option<Ctx>, state: Option<AnyState>) -> Self {
         let is_asked = |block: &Block| block.as_tool_use().is_some_and(|known| known.id == call.id);
         let at = answer.content.iter().position(is_asked).unwrap_or_default();
         let input = call.input.json().cloned().unwrap_or_else(RawJson::empty_object);
         let source = Source::Answer(answer.clone(), at);
-        ToolCall { source, message_id: None, input, ctx: None, state: None }
+        ToolCall { source, message_id: None, input, ctx, state }
     }
 
     /// The same call in the message with this id.
@@ -93,7 +95,7 @@ impl ToolCall {
     /// The same call with a state to read.
     #[must_use]
     pub fn with_state<S: State>(mut self, state: Snapshot<S>) -> Self {
-        self.state = Some(Arc::new(state));
+        self.state = Some(Arc::<S>::from(state));
         self
     }
 
@@ -141,12 +143,12 @@ impl ToolCall {
     /// The state of the graph at the start of the superstep, if it is an `S`. A tool that cannot work without
     /// it says so in [`Tool::state`](super::Tool::state), so that building the graph fails and not the call.
     pub fn state<S: State>(&self) -> Option<&S> {
-        self.snapshot().map(|snapshot| &**snapshot)
+        self.state.as_ref()?.downcast_ref()
     }
 
     /// The state as [`state`](ToolCall::state) returns it, shared, to be kept after the call.
-    pub fn snapshot<S: State>(&self) -> Option<&Snapshot<S>> {
-        self.state.as_ref()?.downcast_ref()
+    pub fn snapshot<S: State>(&self) -> Option<Snapshot<S>> {
+        self.state.clone()?.downcast::<S>().ok().map(Snapshot::from)
     }
 }
 

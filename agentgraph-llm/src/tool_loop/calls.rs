@@ -50,10 +50,7 @@ impl Calls<'_> {
     }
 
     async fn run_one(&self, answer: &Message, asked: &ToolUse) -> Result<CallOutcome> {
-        let mut call = ToolCall::of(asked, answer);
-        if let Some(ctx) = self.ctx {
-            call = call.with_ctx(ctx.clone());
-        }
+        let call = ToolCall::of(asked, answer, self.ctx.cloned(), None);
         let done = execution::run(asked, pin!(self.toolbox.call(&call))).await;
         execution::outcome(asked, done.and_then(without_command))
     }

@@ -86,7 +86,7 @@ impl FromToolCall for ToolCall {
 
 impl<S: State> FromToolCall for Snapshot<S> {
     fn from_tool_call(call: &ToolCall) -> Result<Self, ToolError> {
-        call.snapshot().cloned().ok_or_else(|| no_state::<S>(call))
+        call.snapshot().ok_or_else(|| no_state::<S>(call))
     }
 
     fn state() -> Option<StateType> {

@@ -10,6 +10,7 @@ mod hooks_run_in_order_ask_and_jump;
 mod ids_of_calls_name_one_call;
 mod killed_processes_go_on;
 mod loops_keep_what_happened;
+mod only_an_assistant_answers;
 mod people_answer_across_killed_processes;
 mod requests_follow_every_change_of_the_conversation;
 mod runs_end_at_their_limits;

@@ -33,19 +33,16 @@
 //! A store that wraps another one holds the same clauses. [`delegate!`](crate::delegate) writes the methods
 //! that it does not change.
 //!
-//! Most clauses are scripts: lines of calls and answers in the language of [`transcript`]. A clause that does
-//! not hold shows the first answer that differs and the lines before it.
+//! Most clauses are scripts: lines of calls and answers in the language of [`transcript`], in text files
+//! beside this one. A clause that does not hold shows the first answer that differs and the lines before it.
 
 mod counted;
 mod crowds;
 mod extension;
 mod given_back;
 mod large;
-mod leases;
-mod rows;
 mod script;
 mod values;
-mod whole_threads;
 
 pub use extension::Extension;
 pub use script::transcript;
@@ -88,10 +85,6 @@ enum Test {
 }
 
 impl Clause {
-    const fn script((name, script): (&'static str, &'static str)) -> Self {
-        Clause { name, test: Test::Script(script), needs: &[], optional: false }
-    }
-
     /// A clause of your own for [`check`](fn@check). The error of `test` says what the store did instead.
     ///
     /// ```
@@ -200,6 +193,16 @@ fn problem(problem: Box<dyn Error + Send + Sync>) -> String {
     format!("{of_store}{problem}")
 }
 
+/// Ends a clause with what the store did instead, unless the condition holds.
+macro_rules! ensure {
+    ($holds:expr, $($problem:tt)+) => {
+        if !$holds {
+            return Err(format!($($problem)+).into());
+        }
+    };
+}
+pub(crate) use ensure;
+
 /// Clauses as code: `"a statement": function needing [extensions] optional`.
 macro_rules! listed_clauses {
     ($($name:literal: $test:ident $($word:ident $([$($need:ident),*])?)*,)*) => {
@@ -209,10 +212,26 @@ macro_rules! listed_clauses {
 }
 use listed_clauses;
 
+const SCRIPTS: [&str; 3] = [
+    include_str!("conformance/rows.txt"),
+    include_str!("conformance/leases.txt"),
+    include_str!("conformance/whole_threads.txt"),
+];
+
+/// The clauses of a file. A line that begins with `#` has the name of the clause whose script follows.
+fn scripts(file: &'static str) -> impl Iterator<Item = Clause> {
+    let cases = file.split("\n# ").skip(1).filter_map(|case| case.split_once('\n'));
+    cases.map(|(name, script)| Clause {
+        name: name.trim_end(),
+        test: Test::Script(script),
+        needs: &[],
+        optional: false,
+    })
+}
+
 /// Every clause there is.
 pub fn clauses() -> Vec<Clause> {
-    let scripts = [rows::CASES, leases::CASES, whole_threads::CASES].concat();
-    let mut clauses: Vec<Clause> = scripts.into_iter().map(Clause::script).collect();
+    let mut clauses: Vec<Clause> = SCRIPTS.into_iter().flat_map(scripts).collect();
     clauses.extend(values::CLAUSES);
     clauses.extend(counted::CLAUSES);
     clauses.extend(crowds::CLAUSES);

@@ -91,7 +91,9 @@ pub struct Weight {
 impl DeltaWriter {
     /// A writer for a state with this many channels.
     pub fn new(channels: usize) -> Self {
-        DeltaWriter { weights: vec![Weight::default(); channels], ..Self::default() }
+        // Room for the delta of a small step: it begins with a few bytes and would grow several times.
+        let bytes = Vec::with_capacity(128);
+        DeltaWriter { bytes, weights: vec![Weight::default(); channels], ..Self::default() }
     }
 
     /// Selects the channel of the following calls.

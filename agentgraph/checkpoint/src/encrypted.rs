@@ -17,7 +17,6 @@ pub(crate) mod seal;
 
 pub use key::{EncryptionKey, KeyRing};
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -31,6 +30,7 @@ use crate::checkpointer::Checkpointer;
 use crate::delegate;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
+use crate::impls::shows;
 use crate::row::{
     ListQuery, PendingWrite, Place, Put, PutWrites, Rewrite, Row, RowKind, Tail, Waiting, WaitingQuery,
 };
@@ -352,11 +352,7 @@ impl<C: Checkpointer> Upkeep for EncryptedSaver<C> {
     delegate!(self => &self.inner; compact);
 }
 
-impl<C> fmt::Debug for EncryptedSaver<C> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("EncryptedSaver").field("keys", &self.keys).finish_non_exhaustive()
-    }
-}
+shows!([C] EncryptedSaver<C>: |it| { keys: it.keys });
 
 #[cfg(test)]
 mod tests {

@@ -21,6 +21,7 @@ mod parts;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -41,15 +42,17 @@ const OF_A_RECORD: [&str; 5] = ["source", "abandoned", "halt", "wrote", "log"];
 const OF_A_RUN: [&str; 6] = ["spent", "stuck", "log", "groups", "written", "kept"];
 
 /// The header after some records: every key that a full would repeat, with its MessagePack value.
+///
+/// A clone shares keys and values, since most of them do not change for many steps.
 #[derive(Clone, Debug, Default)]
 pub struct HeaderMap {
-    values: Vec<(Box<str>, Value)>,
+    values: Vec<(Arc<str>, Value)>,
 }
 
 /// The value of a key. A value that other keys add to is split into parts only when one does.
 #[derive(Clone, Debug)]
 enum Value {
-    Whole(Vec<u8>),
+    Whole(Arc<[u8]>),
     List(RawList),
     Map(RawMap),
     Open(Open),
@@ -88,6 +91,10 @@ impl HeaderMap {
         let mut rest = header;
         let count = rmp::decode::read_map_len(&mut rest).map_err(|_| damaged("its header is not a map"))?;
         self.forget(&OF_A_RECORD);
+        if self.values.is_empty() {
+            // The number is not trusted with memory.
+            self.values.reserve(count.min(16) as usize);
+        }
         for _ in 0..count {
             let (key, after) =
                 rmp::decode::read_str_from_slice(rest).map_err(|_| damaged("a header key is not text"))?;
@@ -125,11 +132,11 @@ impl HeaderMap {
     }
 
     fn begin_run(&mut self, run: &[u8]) {
-        let is_same = matches!(self.value("run"), Some(Value::Whole(known)) if known == run);
+        let is_same = matches!(self.value("run"), Some(Value::Whole(known)) if **known == *run);
         if !is_same {
             self.forget(&OF_A_RUN);
+            self.set("run", run);
         }
-        self.set("run", run);
     }
 
     /// Records which channels the record wrote, under the node that its last commit merged.
@@ -158,12 +165,8 @@ impl HeaderMap {
 
     fn set(&mut self, key: &str, bytes: &[u8]) {
         match self.value_mut(key) {
-            Some(Value::Whole(value)) => {
-                value.clear();
-                value.extend_from_slice(bytes);
-            }
-            Some(value) => *value = Value::Whole(bytes.to_vec()),
-            None => self.values.push((key.into(), Value::Whole(bytes.to_vec()))),
+            Some(value) => value.set(bytes),
+            None => self.values.push((key.into(), Value::Whole(bytes.into()))),
         }
     }
 
@@ -181,7 +184,7 @@ impl HeaderMap {
         let at = at.unwrap_or(self.values.len());
         if at == self.values.len() {
             // No bytes are read as an empty list or map.
-            self.values.push((key.into(), Value::Whole(Vec::new())));
+            self.values.push((key.into(), Value::Whole(Arc::default())));
         }
         let (_, value) = self.values.get_mut(at)?;
         if let Value::Whole(bytes) = value {
@@ -243,6 +246,16 @@ impl HeaderMap {
 }
 
 impl Value {
+    fn set(&mut self, bytes: &[u8]) {
+        if let Value::Whole(value) = self
+            && let Some(value) = Arc::get_mut(value).filter(|value| value.len() == bytes.len())
+        {
+            value.copy_from_slice(bytes);
+        } else {
+            *self = Value::Whole(bytes.into());
+        }
+    }
+
     fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
             Value::Whole(bytes) => Cow::Borrowed(bytes),

@@ -1,6 +1,5 @@
 //! [`Leased`]: a store for one run.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,6 +8,7 @@ use futures_util::future::BoxFuture;
 use crate::checkpointer::Checkpointer;
 use crate::delegate;
 use crate::error::StoreError;
+use crate::impls::shows;
 use crate::row::{Put, PutWrites, Rewrite};
 use crate::upkeep::{self, Upkeep};
 
@@ -63,8 +63,4 @@ impl Upkeep for Leased {
     delegate!(self => &*self.inner; copy_thread, compact);
 }
 
-impl fmt::Debug for Leased {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Leased").field("fence", &self.fence).finish_non_exhaustive()
-    }
-}
+shows!(Leased: |it| { fence: it.fence });

@@ -78,6 +78,7 @@
 // - `source`: why a checkpoint was written
 // - `id`: the ids of runs, tasks and checkpoints
 // - `lock`: a mutex that no panic makes unusable
+// - `impls`: implementations that are the same for many types
 
 #[doc(hidden)]
 pub mod behind;
@@ -103,6 +104,7 @@ pub mod frame;
 #[doc(hidden)]
 pub mod header;
 mod id;
+mod impls;
 mod lease;
 mod leased;
 #[doc(hidden)]

@@ -29,7 +29,6 @@ mod waiting;
 
 pub use open::PostgresSaverBuilder;
 
-use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -45,6 +44,7 @@ use crate::checkpointer::Checkpointer;
 use crate::delegate;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
+use crate::impls::shows;
 use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::Leases;
 use crate::row::{ListQuery, Place, Put, PutWrites, Rewrite, Row, Tail, Waiting, WaitingQuery};
@@ -192,7 +192,13 @@ macro_rules! called {
 }
 
 /// [`called`], with a failure explained to the user of a thread; the thread is empty where there is none.
+/// `items` in its place explains it to the user of a store.
 macro_rules! explained {
+    ($calls:expr, items, $connection:ident => $work:expr) => {
+        $crate::postgres::called!($calls, $connection => $work)
+            .await
+            .map_err($crate::postgres::fault::explain_for_items)
+    };
     ($calls:expr, $thread:expr, $connection:ident => $work:expr) => {
         $crate::postgres::called!($calls, $connection => $work)
             .await
@@ -432,8 +438,4 @@ impl Upkeep for PostgresSaver {
     }
 }
 
-impl fmt::Debug for PostgresSaver {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("PostgresSaver").field("pool", &self.calls.pool.status()).finish_non_exhaustive()
-    }
-}
+shows!(PostgresSaver: |it| { pool: it.calls.pool.status() });

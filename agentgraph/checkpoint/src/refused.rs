@@ -48,7 +48,7 @@ impl Leases for Refused {
 
     async fn released(&self, _: &str, _: u64) {}
 
-    /// Nobody can be asked.
+    /// There are no leases, so no stop is ever requested.
     fn hear_stops(&self, _: Weak<dyn HearsStops>) {}
 
     delegate!(self fails: self.error(); acquire, renew, release, ask_to_stop, held);

@@ -27,7 +27,6 @@ mod writes;
 
 pub use open::{SqliteSaverBuilder, Synchronous};
 
-use std::fmt;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -46,6 +45,7 @@ use crate::checkpointer::Checkpointer;
 use crate::delegate;
 use crate::error::StoreError;
 use crate::id::CheckpointId;
+use crate::impls::shows;
 use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 use crate::leases::Leases;
 use crate::lock::Lock;
@@ -466,11 +466,4 @@ impl Upkeep for SqliteSaver {
     }
 }
 
-impl fmt::Debug for SqliteSaver {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SqliteSaver")
-            .field("home", &self.home)
-            .field("busy_timeout", &self.busy_timeout)
-            .finish_non_exhaustive()
-    }
-}
+shows!(SqliteSaver: |it| { home: it.home, busy_timeout: it.busy_timeout });

@@ -110,8 +110,8 @@ impl EventRelay {
         self
     }
 
-    /// Keeps this many of the newest events of a thread, 1,000 if not set, and 8 MiB at most. A thread that
-    /// nothing was heard of for five minutes is forgotten.
+    /// Keeps this many of the newest events of a thread, 1,000 if not set, and 8 MiB at most. The events
+    /// of a thread that has been idle for five minutes are dropped.
     pub fn events_kept(mut self, events: usize) -> Self {
         self.kept = events.max(1);
         self

@@ -35,7 +35,8 @@ pub(crate) const INLINE: usize = 128 * 1024;
 /// are larger together: the runtime's messages have 32 MiB, and an invocation has as much memory.
 pub(crate) const MOST_INLINE: usize = 16 * 1024 * 1024;
 
-/// An answer about a thread has so many bytes more: the thread has had room, and its work is done.
+/// By how much the answer about a thread may exceed the limit of other payloads: its work is done, and a
+/// refusal would lose it.
 const OF_ANSWER: usize = 1024 * 1024;
 
 const BY_HASH: u8 = 1;

@@ -183,8 +183,9 @@ impl RestateWorker {
         self
     }
 
-    /// Whether [`register`](Self::register) replaces what the server knows of the worker's address. Calls
-    /// under way there may fail. For development, in which a graph changes often and no call matters.
+    /// Whether [`register`](Self::register) replaces a deployment that is registered under the worker's
+    /// address. Calls under way there may fail. For development, in which a graph changes often and no call
+    /// matters.
     pub fn replace(mut self, replaces: bool) -> Self {
         self.replaces = replaces;
         self

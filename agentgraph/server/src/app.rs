@@ -9,7 +9,7 @@ mod threads;
 pub(crate) use assistants::{assistant_json, version_of};
 pub(crate) use events::NewEvent;
 pub(crate) use owned::{OWNER, owner_of};
-pub(crate) use states::{checkpoint_json, empty_state, interrupts_json};
+pub(crate) use states::{checkpoint_inside, checkpoint_json, empty_state, interrupts_json};
 pub(crate) use threads::{left_by_run, named_back, rename, seen_as, undone};
 
 use std::collections::BTreeMap;
@@ -162,8 +162,8 @@ impl App {
         Ok(changed.filter(|_| is_there))
     }
 
-    /// Changes records as they were read before, all at once. They are read again only if one of them has
-    /// changed; those that are gone are left out. `false` if all are.
+    /// Changes records that were read earlier, in one transaction. They are read again only if one of them
+    /// has changed since; deleted ones are left out. `false` if all were deleted.
     pub(crate) async fn change_known(
         &self,
         mut records: Vec<Record>,
@@ -225,6 +225,15 @@ pub(crate) fn merge(into: &mut Value, fields: &Map<String, Value>) {
     if let Value::Object(into) = into {
         into.extend(fields.clone());
     }
+}
+
+/// The metadata of what a run reports and leaves.
+pub(crate) fn about_run(run: &Record) -> Map<String, Value> {
+    let mut about = object(&run.data["metadata"]);
+    about.insert("run_id".to_owned(), run.id.clone().into());
+    about.insert("thread_id".to_owned(), run.parent.clone().into());
+    about.insert("run_attempt".to_owned(), 1.into());
+    about
 }
 
 /// A run as clients see it.

@@ -4,6 +4,7 @@
 //! The server knows graphs by this trait alone: `TypedGraph` runs in this process, `RestateGraph` in others.
 //! [`HostedGraph`](agentgraph::host::HostedGraph) is a graph as those others see it.
 
+mod drawn;
 mod input;
 #[cfg(feature = "restate")]
 mod restate;
@@ -166,6 +167,16 @@ impl RunEvent {
         RunEvent { content: Some(Box::new(|| values)), ..RunEvent::new("values", Vec::new()) }
     }
 
+    /// The values of a graph and their checkpoint, as a call that goes on from there begins.
+    pub(crate) fn of_moment(moment: Moment) -> [Self; 2] {
+        let fields = vec![
+            ("checkpoint".into(), moment.id.to_string().into()),
+            ("source".into(), moment.source),
+            ("next".into(), moment.next.into()),
+        ];
+        [RunEvent::of_values(moment.values), RunEvent::new("checkpoint", fields)]
+    }
+
     /// An event in its JSON form.
     fn of_json(event: Value) -> Self {
         let mut read = RunEvent::new("", Vec::new());
@@ -247,6 +258,8 @@ pub(crate) struct Edit {
     pub(crate) at: Option<CheckpointId>,
     pub(crate) values: Option<Value>,
     pub(crate) as_node: Option<String>,
+    /// What other nodes of the same superstep have returned.
+    pub(crate) siblings: Vec<(String, Value)>,
     /// The nodes and dispatches that run next, instead of those that follow.
     pub(crate) goto: Vec<Goto>,
 }
@@ -256,8 +269,8 @@ pub(crate) trait ServedGraph: ShownGraph + Send + Sync + 'static {
     /// The JSON schema of the state, if it has one.
     fn schema(&self) -> Option<&Value>;
 
-    /// Nodes and edges as LangGraph draws them.
-    fn drawing(&self) -> Value;
+    /// Nodes and edges as LangGraph draws them, with subgraphs opened down to that depth.
+    fn drawing(&self, depth: usize) -> Value;
 
     /// The state before the first input.
     fn initial(&self) -> Value;

@@ -60,6 +60,12 @@ pub(crate) fn wire_namespace(namespace: &str) -> String {
     namespace.split('|').map(level).collect::<Vec<_>>().join("|")
 }
 
+/// The namespaces of the subgraphs around a place, the outer ones first, and its own.
+pub(crate) fn levels(namespace: &str) -> impl Iterator<Item = &str> {
+    let ends = namespace.match_indices('|').map(|(end, _)| end).chain([namespace.len()]);
+    ends.map(|end| &namespace[..end]).filter(|level| !level.is_empty())
+}
+
 /// The namespace of the engine that [`wire_namespace`] has shown.
 pub(crate) fn engine_namespace(namespace: &str) -> String {
     let level = |level: &str| match level.split_once(':') {

@@ -306,8 +306,8 @@ impl Live {
         new
     }
 
-    /// A run that this process drives for the line of its thread in the records. One that was lost and came
-    /// back begins anew: the readers that it had follow it.
+    /// A run that this process drives for the line of its thread in the records. A run that was taken over by
+    /// another process and came back starts with an empty log; its readers follow it.
     pub(crate) fn adopt(
         &self,
         id: &str,
@@ -428,10 +428,6 @@ impl Live {
         let (running, waiting): (Vec<_>, Vec<_>) =
             runs.values().filter(is_open).partition(|run| run.has_begun.load(Ordering::Relaxed));
         (running.len(), waiting.len())
-    }
-
-    pub(crate) fn active(&self, thread: &str) -> Option<Arc<LiveRun>> {
-        lock(&self.lines).get(thread)?.active.clone()
     }
 
     /// Keeps the newest ended runs for readers that come late, and forgets the others.

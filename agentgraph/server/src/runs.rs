@@ -13,7 +13,7 @@ mod replica;
 mod request;
 mod trace;
 
-pub(crate) use request::{RunRequest, checkpoint, optional_object};
+pub(crate) use request::{RunRequest, checkpoint, optional_object, settings};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl App {
         }
     }
 
-    /// Stores a run with what its thread knows of it, and what its driver needs to know.
+    /// Stores a run and the change of its thread. Returns what its driver starts from.
     async fn store_run(&self, mut ground: Ground, starts: bool) -> Result<Ground, ApiError> {
         if starts {
             ground.begin().await;
@@ -119,8 +119,8 @@ impl App {
         }
     }
 
-    /// Drives the runs of a thread, one after the other, until there is none. The ground of the first may be
-    /// known.
+    /// Drives the runs of a thread, one after the other, until there is none. `known` is the ground of the
+    /// first, if the caller has it.
     async fn drive_line(self: Arc<Self>, thread: &str, mut known: Option<Ground>) {
         while let Some(live) = self.live.next(thread) {
             if !live.until_stored().await {
@@ -276,7 +276,7 @@ fn busy() -> ApiError {
     ApiError::conflict(detail)
 }
 
-/// What a thread knows of its newest run.
+/// Copies into a thread what it says of its newest run.
 fn note_in(run: &Record, thread: &mut Record) {
     let about = ["graph_id", "assistant_id"].map(|name| (name.to_owned(), run.data[name].clone()));
     "busy".clone_into(&mut thread.status);

@@ -5,9 +5,9 @@
 
 use std::any::{TypeId, type_name};
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 
+use super::values_by_type::shares_its_value;
 use super::{Ctx, ValuesByType};
 use agentgraph_checkpoint::TaskId;
 
@@ -44,18 +44,7 @@ use agentgraph_checkpoint::TaskId;
 /// ```
 pub struct CallContext<T>(Arc<T>);
 
-impl<T> Clone for CallContext<T> {
-    fn clone(&self) -> Self {
-        CallContext(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Deref for CallContext<T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
+shares_its_value!(CallContext);
 
 /// Shows the type and not the value, which may be an access token.
 impl<T> fmt::Debug for CallContext<T> {

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::context::{RunShared, TaskRequest, VisibleEdits};
 use crate::words::{EditError, GraphEdit, Rejection};
 use agentgraph_checkpoint::engine::Lock;
+use agentgraph_checkpoint::shows;
 
 /// A node that is not data: a function from the caller, in the type of its discipline.
 pub(crate) type NodeValue = Arc<dyn Any + Send + Sync>;
@@ -155,15 +155,7 @@ impl Edits {
         template: impl AsRef<str>,
         args: impl Serialize,
     ) -> Result<(), EditError> {
-        let name = name.as_ref().into();
-        let template = Some(template.as_ref().into());
-        match serde_json::to_value(args) {
-            Ok(args) => self.submit(GraphEdit::AddNode { name, template, args }, None),
-            Err(error) => {
-                let edit = GraphEdit::AddNode { name, template, args: Value::Null };
-                Err(EditError::new(edit, Rejection::BadArguments(error.to_string())))
-            }
-        }
+        self.submit(GraphEdit::of_template(name, template, args)?, None)
     }
 
     /// Adds an edge. `from` may be [`START`](crate::START), which has an effect only before the run starts,
@@ -233,11 +225,7 @@ impl Edits {
     }
 }
 
-impl std::fmt::Debug for Edits {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Edits").finish_non_exhaustive()
-    }
-}
+shows!(Edits: |_it| {});
 
 /// A position in a task's edits: see [`PassEdits::mark`](crate::dependency::PassEdits::mark).
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! Runs inside tasks: the data of the parent run, and the data that a run shares with inner runs.
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +11,7 @@ use super::host::Host;
 use super::{Memories, RunShared, TaskRequest};
 use crate::policy::Places;
 use crate::record::header::StoredStuck;
-use crate::words::{Durability, GraphEdit};
+use crate::words::{Durability, GraphEdit, Memory, namespace};
 use agentgraph_checkpoint::engine::Lock;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, TaskId};
 
@@ -22,14 +22,75 @@ pub(crate) struct Outer {
     pub(crate) request: TaskRequest,
     /// The run that the caller sees.
     pub(crate) root: Arc<RunShared>,
-    /// The namespace of the inner run, also in events and interrupts.
-    pub(crate) namespace: Arc<str>,
+    pub(crate) memory: Memory,
     /// The number of subgraphs around the tasks of the inner run, its own included.
     pub(crate) depth: u32,
-    /// The id of the task, in place of the thread in the task ids of an inner run that stores nothing.
-    pub(crate) call: String,
     /// Whether the inner run's tasks run on the host of the task's run.
     pub(crate) inherits_host: bool,
+    /// The id of the task, or of that whose call it continues, if it is known.
+    task: Option<TaskId>,
+    names: OnceLock<CallNames>,
+}
+
+/// What a run inside a task is called. Derived when it is asked for: few runs that store nothing need it.
+struct CallNames {
+    task: TaskId,
+    /// The id of the task, in place of the thread in the task ids of an inner run that stores nothing.
+    thread: String,
+    namespace: Arc<str>,
+}
+
+impl Outer {
+    pub(crate) fn new(
+        shared: Arc<RunShared>,
+        request: TaskRequest,
+        memory: Memory,
+        task: Option<TaskId>,
+        inherits_host: bool,
+    ) -> Self {
+        let root = shared.outer.as_ref().map_or(&shared, |further| &further.root);
+        Outer {
+            root: Arc::clone(root),
+            depth: 1 + shared.subgraphs_around(),
+            shared,
+            request,
+            memory,
+            inherits_host,
+            task,
+            names: OnceLock::new(),
+        }
+    }
+
+    /// The id of the task, or of that whose call it continues.
+    pub(crate) fn task(&self) -> TaskId {
+        self.task.unwrap_or_else(|| self.names().task)
+    }
+
+    /// The namespace of the inner run, also in events and interrupts.
+    pub(crate) fn namespace(&self) -> &Arc<str> {
+        &self.names().namespace
+    }
+
+    fn names(&self) -> &CallNames {
+        // Those around it come first, from the outside in: else the stack would grow with the depth.
+        let mut unnamed = Vec::new();
+        let mut around = self.shared.outer.as_deref().filter(|_| self.names.get().is_none());
+        while let Some(outer) = around.filter(|outer| outer.names.get().is_none()) {
+            unnamed.push(outer);
+            around = outer.shared.outer.as_deref();
+        }
+        while let Some(outer) = unnamed.pop() {
+            outer.names.get_or_init(|| outer.derive_names());
+        }
+        self.names.get_or_init(|| self.derive_names())
+    }
+
+    fn derive_names(&self) -> CallNames {
+        let task = self.task.unwrap_or_else(|| self.shared.task_id(self.request));
+        let node = self.shared.name_of(self.request.node);
+        let namespace = namespace(self.shared.namespace(), &node, self.memory, task).into();
+        CallNames { task, thread: task.to_string(), namespace }
+    }
 }
 
 /// The data that a run shares with the runs inside its tasks. Only runs of graphs with subgraphs have it.
@@ -66,13 +127,14 @@ type CallKey = (u64, u32, bool);
 #[derive(Default)]
 struct RunningStep {
     head: Option<CheckpointId>,
-    calls: HashMap<(u32, bool), SubgraphCall>,
+    calls: BTreeMap<(u32, bool), SubgraphCall>,
 }
 
 /// A task of the superstep that calls a subgraph.
 #[derive(Clone, Copy)]
 pub(crate) struct SubgraphCall {
-    pub(crate) task: TaskId,
+    /// The id of the task, or of that whose call it continues; `None` if nothing is stored.
+    pub(crate) task: Option<TaskId>,
     /// It was called before, so an earlier call may be continued.
     pub(crate) again: bool,
     /// Another task of the superstep calls the same memory.
@@ -105,7 +167,7 @@ impl Nest {
     }
 
     /// Records the superstep that starts, and which of its tasks call subgraphs.
-    pub(crate) fn begin_step(&self, head: Option<CheckpointId>, calls: HashMap<(u32, bool), SubgraphCall>) {
+    pub(crate) fn begin_step(&self, head: Option<CheckpointId>, calls: BTreeMap<(u32, bool), SubgraphCall>) {
         *self.step.lock() = RunningStep { head, calls };
     }
 
@@ -226,7 +288,7 @@ impl RunShared {
 
     /// What task ids are derived from instead of a thread, if this run stores nothing.
     pub(crate) fn unstored_thread(&self) -> &str {
-        self.outer.as_ref().map_or("", |outer| &outer.call)
+        self.outer.as_ref().map_or("", |outer| &outer.names().thread)
     }
 
     /// The task around this run, if its graph has the host of this run's tasks.
@@ -266,6 +328,6 @@ impl RunShared {
 
     /// The namespace of this run.
     pub(crate) fn namespace(&self) -> &str {
-        self.outer.as_ref().map_or("", |outer| &outer.namespace)
+        self.outer.as_ref().map_or("", |outer| outer.namespace())
     }
 }

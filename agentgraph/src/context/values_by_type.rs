@@ -1,7 +1,27 @@
-//! Values that nodes take by their type: the dependencies of a graph, and the contexts of a call.
+//! Values that nodes take by their type: the dependencies of a graph, and the contexts of a call. And how an
+//! argument of a node shares a value.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
+
+/// For an argument that is an `Arc`: a clone shares the value, whose type need not be `Clone`.
+macro_rules! shares_its_value {
+    ($argument:ident) => {
+        impl<T> Clone for $argument<T> {
+            fn clone(&self) -> Self {
+                $argument(std::sync::Arc::clone(&self.0))
+            }
+        }
+
+        impl<T> std::ops::Deref for $argument<T> {
+            type Target = T;
+            fn deref(&self) -> &T {
+                &self.0
+            }
+        }
+    };
+}
+pub(crate) use shares_its_value;
 
 /// At most one value of each type. They are few, and nodes take them in each step: a search is cheaper than a
 /// hash.

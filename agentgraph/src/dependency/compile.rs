@@ -10,21 +10,19 @@ use super::base::{Base, Edges, Pair};
 use super::node::CallKind;
 use super::outputs::{OutputTable, Outputs};
 use super::wiring::{WiredNode, Wiring};
-use super::{CodePlace, DeclaredEdge, DeclaredNode, DependencyGraph, Names};
+use super::{CodePlace, DeclaredEdge, DeclaredNode, DependencyGraph};
 use crate::context::RequiredContext;
 use crate::error::nearest;
 use crate::extract::RequirementKind;
-use crate::graph::compile::{Compiled, Problems};
+use crate::graph::compile::{Compiled, Problems, check_templates};
 use crate::graph::core::{About, DetachedNodes, Discipline, Rules, StoredForm, TemporaryNodes, Uses};
+use crate::graph::node_names::NodeNames;
 use crate::graph::topology::{Rows, Topology};
 use crate::graph::{CompileError, GraphCore, ProblemKind};
 use crate::typed::AnySchema;
 
 /// The id of a name without a declared node.
 const UNDECLARED: u32 = u32::MAX;
-
-/// The ids of nodes by name.
-type NodeIds = HashMap<Arc<str>, u32>;
 
 /// The compiled graph, and the wiring of its nodes.
 type CheckedGraph<O, S> = (Compiled, Arc<Wiring<O, S>>);
@@ -42,7 +40,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     };
     check.nodes(&names, &nodes, &known);
     check.duplicates(&names, &pairs, &places);
-    let made = check.templates(templates);
+    let made = check_templates(templates, &mut check.problems);
     let base = check.base(&nodes, Edges { all: &pairs, prepended: &prepended, orders: &orders });
     let base = match base {
         Ok(base) if check.problems.is_empty() => base,
@@ -52,7 +50,7 @@ pub(crate) fn compile<O: Output, S: PassInput>(
             return Err(check.problems.into_error());
         }
     };
-    let (declared, by_name) = check.in_order(names, &nodes);
+    let declared = Arc::new(check.in_order(names, &nodes));
     let fingerprint = fingerprint(&base, &declared, made.keys());
     let is_plain = base.is_strict()
         && nodes.iter().all(|node| {
@@ -65,7 +63,6 @@ pub(crate) fn compile<O: Output, S: PassInput>(
     let wiring = Arc::new(Wiring {
         base: Arc::new(base),
         names: Arc::clone(&declared),
-        by_name: Arc::clone(&by_name),
         nodes: nodes.into_iter().map(|node| WiredNode::of(node.node, &graph.policies)).collect(),
         templates: made,
         policies: graph.policies,
@@ -81,15 +78,13 @@ pub(crate) fn compile<O: Output, S: PassInput>(
         on_limit: None,
         stuck_fails: false,
     };
-    let schema =
-        AnySchema::new::<Outputs<O, S>>(OutputTable::of(Arc::clone(&declared), Arc::clone(&by_name)));
+    let schema = AnySchema::new::<Outputs<O, S>>(OutputTable::of(Arc::clone(&declared)));
     // The nodes and edges are in the wiring.
     let core = GraphCore {
         schema,
         nodes: Vec::new(),
         topology: Topology { nodes: declared.len() as u32, ..Topology::default() },
         routers: Vec::new(),
-        by_name,
         names: declared,
         rules,
         uses: Uses { run_channels: true, ..Uses::default() },
@@ -126,14 +121,14 @@ struct Check {
 }
 
 impl Check {
-    fn of<O, S>(names: &Names, nodes: &[DeclaredNode<O, S>]) -> Self {
+    fn of<O, S>(names: &NodeNames, nodes: &[DeclaredNode<O, S>]) -> Self {
         let mut check = Check {
             problems: Problems::default(),
-            ids: vec![UNDECLARED; names.list.len()],
+            ids: vec![UNDECLARED; names.len()],
             declared: Vec::with_capacity(nodes.len()),
         };
         for node in nodes {
-            let name = &names.list[node.name as usize];
+            let name = &names[node.name as usize];
             if name.is_empty() || name.starts_with("__") {
                 check.problems.add(ProblemKind::ReservedName { name: name.to_string() }, node.place);
             }
@@ -147,17 +142,6 @@ impl Check {
         check
     }
 
-    /// The templates by name.
-    fn templates<T>(&mut self, templates: Vec<(Arc<str>, T, CodePlace)>) -> HashMap<Arc<str>, T> {
-        let mut made = HashMap::with_capacity(templates.len());
-        for (name, template, place) in templates {
-            if made.insert(Arc::clone(&name), template).is_some() {
-                self.problems.add(ProblemKind::DuplicateTemplate { name: name.to_string() }, place);
-            }
-        }
-        made
-    }
-
     /// The graph as built, or a cycle in it.
     fn base<O, S>(&self, nodes: &[DeclaredNode<O, S>], edges: Edges<'_>) -> Result<Base, Vec<u32>> {
         if self.problems.is_empty() {
@@ -168,14 +152,12 @@ impl Check {
         Base::of(self.declared.len() as u32, Edges { prepended: &[], ..edges }, Vec::new())
     }
 
-    /// The names of nodes in the order of declaration, and the ids of nodes by name.
-    fn in_order<O, S>(&self, names: Names, nodes: &[DeclaredNode<O, S>]) -> (Arc<[Arc<str>]>, Arc<NodeIds>) {
-        let Names { list, mut ids, .. } = names;
+    /// The names in the order in which the nodes were declared.
+    fn in_order<O, S>(&self, names: NodeNames, nodes: &[DeclaredNode<O, S>]) -> NodeNames {
         if self.is_in_order() {
-            return (list.into(), Arc::new(ids));
+            return names;
         }
-        ids.values_mut().for_each(|id| *id = self.ids[*id as usize]);
-        (nodes.iter().map(|node| Arc::clone(&list[node.name as usize])).collect(), Arc::new(ids))
+        nodes.iter().map(|node| Arc::clone(&names[node.name as usize])).collect()
     }
 
     /// Whether names were first used in the order in which nodes were declared.
@@ -183,9 +165,9 @@ impl Check {
         (0..).zip(&self.ids).all(|(at, id)| at == *id)
     }
 
-    fn nodes<O, S>(&mut self, names: &Names, nodes: &[DeclaredNode<O, S>], known: &ProvidedTypes) {
+    fn nodes<O, S>(&mut self, names: &NodeNames, nodes: &[DeclaredNode<O, S>], known: &ProvidedTypes) {
         for DeclaredNode { name, node, place } in nodes {
-            let name = || names.list[*name as usize].to_string();
+            let name = || names[*name as usize].to_string();
             for need in &node.settings.requirements {
                 match need.kind {
                     RequirementKind::Session if !known.sessions.contains(&need.id) => {
@@ -209,12 +191,12 @@ impl Check {
     }
 
     /// The edges by the declared places of their ends, and the places in the code that added them.
-    fn edges(&mut self, names: &Names, edges: &[DeclaredEdge]) -> (Vec<Pair>, Vec<CodePlace>) {
+    fn edges(&mut self, names: &NodeNames, edges: &[DeclaredEdge]) -> (Vec<Pair>, Vec<CodePlace>) {
         let resolved = edges.iter().filter_map(|edge| Some((self.pair(names, "edge", edge)?, edge.place)));
         resolved.unzip()
     }
 
-    fn orders(&mut self, names: &Names, orders: &[(DeclaredEdge, usize)], edges: &[Pair]) -> Vec<Pair> {
+    fn orders(&mut self, names: &NodeNames, orders: &[(DeclaredEdge, usize)], edges: &[Pair]) -> Vec<Pair> {
         let mut first: HashMap<Pair, usize> = HashMap::new();
         if !orders.is_empty() {
             first = edges.iter().enumerate().rev().map(|(at, pair)| (*pair, at)).collect();
@@ -232,18 +214,18 @@ impl Check {
         resolved
     }
 
-    fn duplicate(&mut self, names: &Names, edge: &DeclaredEdge) {
-        let from = format!("`{}`", names.list[edge.from as usize]);
-        let to = names.list[edge.to as usize].to_string();
+    fn duplicate(&mut self, names: &NodeNames, edge: &DeclaredEdge) {
+        let from = format!("`{}`", names[edge.from as usize]);
+        let to = names[edge.to as usize].to_string();
         self.problems.add(ProblemKind::DuplicateEdge { from, to }, edge.place);
     }
 
-    fn pair(&mut self, names: &Names, what: &'static str, edge: &DeclaredEdge) -> Option<Pair> {
+    fn pair(&mut self, names: &NodeNames, what: &'static str, edge: &DeclaredEdge) -> Option<Pair> {
         let mut end = |name: u32| {
             let id = self.ids[name as usize];
             if id == UNDECLARED {
-                let name = &names.list[name as usize];
-                let known = self.declared.iter().map(|known| &*names.list[*known as usize]);
+                let name = &names[name as usize];
+                let known = self.declared.iter().map(|known| &*names[*known as usize]);
                 let nearest = nearest(name, known).map(str::to_owned);
                 let kind = ProblemKind::UnknownNode { what, name: name.to_string(), nearest };
                 self.problems.add(kind, edge.place);
@@ -256,7 +238,7 @@ impl Check {
     }
 
     /// Reports edges that were added twice. A mark per target costs less than a set of edges.
-    fn duplicates(&mut self, names: &Names, edges: &[Pair], places: &[CodePlace]) {
+    fn duplicates(&mut self, names: &NodeNames, edges: &[Pair], places: &[CodePlace]) {
         let nodes = self.declared.len() as u32;
         let rows = Rows::grouped(nodes, (0_u32..).zip(edges).map(|(at, (from, _))| (*from, at)));
         let mut seen_from = vec![u32::MAX; nodes as usize];
@@ -264,7 +246,7 @@ impl Check {
             for at in rows.row(node) {
                 let (from, to) = edges[*at as usize];
                 if std::mem::replace(&mut seen_from[to as usize], from) == from {
-                    let name = |id: u32| &names.list[self.declared[id as usize] as usize];
+                    let name = |id: u32| &names[self.declared[id as usize] as usize];
                     let from = format!("`{}`", name(from));
                     let to = name(to).to_string();
                     self.problems.add(ProblemKind::DuplicateEdge { from, to }, places[*at as usize]);
@@ -273,11 +255,11 @@ impl Check {
         }
     }
 
-    fn cycle(&mut self, names: &Names, cycle: &[u32], edges: &[Pair], places: &[CodePlace]) {
+    fn cycle(&mut self, names: &NodeNames, cycle: &[u32], edges: &[Pair], places: &[CodePlace]) {
         let round: Vec<Pair> = cycle.iter().copied().zip(cycle.iter().copied().cycle().skip(1)).collect();
         let last = edges.iter().rposition(|edge| round.contains(edge));
         let place = last.map(|at| places[at]);
-        let nodes = cycle.iter().map(|node| names.list[self.declared[*node as usize] as usize].to_string());
+        let nodes = cycle.iter().map(|node| names[self.declared[*node as usize] as usize].to_string());
         self.problems.add_at(ProblemKind::Cycle { nodes: nodes.collect() }, place);
     }
 }

@@ -6,12 +6,9 @@ mod judge;
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::convert::Infallible;
-use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
-
-use serde::Serialize;
-use serde_json::Value;
 
 pub use before::BeforePass;
 pub(crate) use desk::{PassDesk, SettledEdits, Transaction};
@@ -22,7 +19,8 @@ use crate::context::edits;
 pub use crate::context::edits::EditMark;
 use crate::context::edits::Edits;
 use crate::extract::{FromTask, Task};
-use crate::words::{EditError, GraphEdit, Rejection};
+use crate::words::{EditError, GraphEdit, Rejection, clones};
+use agentgraph_checkpoint::shows;
 
 /// One edit, and the node that it adds once that is known.
 pub(crate) struct Op<O, S> {
@@ -32,11 +30,7 @@ pub(crate) struct Op<O, S> {
     pub(in crate::dependency) moot: bool,
 }
 
-impl<O, S> Clone for Op<O, S> {
-    fn clone(&self) -> Self {
-        Op { edit: self.edit.clone(), node: self.node.clone(), moot: self.moot }
-    }
-}
+clones!([O, S] Op<O, S> { edit, node, moot });
 
 impl<O: Output, S: PassInput> Op<O, S> {
     /// # Errors
@@ -71,7 +65,15 @@ impl<O, S> From<GraphEdit> for Op<O, S> {
 /// dropped and listed in [`Outputs::dropped`](crate::dependency::Outputs::dropped). The same edit made by two
 /// nodes is applied once.
 ///
-/// [`Ctx::edits`](crate::Ctx::edits) edits the same graph. `PassEdits` also accepts functions.
+/// It dereferences to [`Edits`], which [`Ctx::edits`](crate::Ctx::edits) returns too, and accepts functions
+/// that are nodes of this graph. In a pass:
+///
+/// - If the source of a new edge is done, its target enters the queue. An edge to a node that is running, or
+///   waits for an answer, changes nothing in this pass, and is not among its
+///   [edits](crate::dependency::Outputs::edits).
+/// - A node that loses its last incoming edge is pruned, and runs only if another edit adds an edge to it.
+/// - The name of a removed node is free afterwards.
+/// - A skipped node uses its output of an earlier pass. Temporary nodes never have one.
 ///
 /// ```
 /// use agentgraph::prelude::*;
@@ -116,66 +118,7 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
         name: impl AsRef<str>,
         node: impl IntoDependencyNode<O, S, M>,
     ) -> Result<(), EditError> {
-        let edit = GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null };
-        self.edits.submit(edit, Some(Arc::new(node.into_node())))
-    }
-
-    /// Adds a node that a [template](crate::DependencyGraph::template) makes from `args`.
-    ///
-    /// # Errors
-    /// There is a node of that name or no such template, or the template refuses the arguments.
-    pub fn add_node(
-        &self,
-        name: impl AsRef<str>,
-        template: impl AsRef<str>,
-        args: impl Serialize,
-    ) -> Result<(), EditError> {
-        self.edits.add_node(name, template, args)
-    }
-
-    /// Adds an edge; `from` becomes the last dependency of `to`. If `from` is done, `to` enters the queue. An
-    /// edge to a node that is running, or waits for an answer, changes nothing in this pass, and is not among
-    /// its [edits](crate::dependency::Outputs::edits).
-    ///
-    /// # Errors
-    /// One of the nodes is unknown, the edge exists, it would close a cycle, or `to` is done.
-    pub fn add_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
-        self.edits.add_edge(from, to)
-    }
-
-    /// Adds an edge; `from` becomes the first dependency of `to`.
-    ///
-    /// # Errors
-    /// As for [`add_edge`](PassEdits::add_edge).
-    pub fn prepend_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
-        self.edits.prepend_edge(from, to)
-    }
-
-    /// Removes an edge. A node that loses its last incoming edge is pruned, and runs only if another edit
-    /// adds an edge to it.
-    ///
-    /// # Errors
-    /// There is no such edge, or one of its ends is done.
-    pub fn remove_edge(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<(), EditError> {
-        self.edits.remove_edge(from, to)
-    }
-
-    /// Removes a node with its edges. Its name is free afterwards.
-    ///
-    /// # Errors
-    /// The node is unknown, is running, waits for an answer, or is done.
-    pub fn remove_node(&self, name: impl AsRef<str>) -> Result<(), EditError> {
-        self.edits.remove_node(name)
-    }
-
-    /// Makes nodes use their last outputs instead of running, when their turn comes. On an error, no node is
-    /// skipped.
-    ///
-    /// # Errors
-    /// One of the nodes is unknown, is running, is done, or has no output of an earlier pass. Temporary nodes
-    /// never have one.
-    pub fn skip<N: AsRef<str>>(&self, nodes: impl IntoIterator<Item = N>) -> Result<(), EditError> {
-        self.edits.skip(nodes)
+        self.edits.submit(GraphEdit::of_function(name), Some(Arc::new(node.into_node())))
     }
 
     /// Marks the task's edits so far, for [`undo_to`](PassEdits::undo_to).
@@ -209,32 +152,16 @@ impl<O: Output, S: PassInput> PassEdits<O, S> {
     }
 }
 
-pub(super) fn from_template<O, S>(
-    name: String,
-    template: String,
-    args: impl Serialize,
-) -> Result<Op<O, S>, EditError> {
-    let template = Some(template);
-    match serde_json::to_value(args) {
-        Ok(args) => Ok(GraphEdit::AddNode { name, template, args }.into()),
-        Err(error) => {
-            let edit = GraphEdit::AddNode { name, template, args: Value::Null };
-            Err(EditError::new(edit, Rejection::BadArguments(error.to_string())))
-        }
+impl<O, S> Deref for PassEdits<O, S> {
+    type Target = Edits;
+    fn deref(&self) -> &Edits {
+        &self.edits
     }
 }
 
-impl<O, S> Clone for PassEdits<O, S> {
-    fn clone(&self) -> Self {
-        PassEdits { edits: self.edits.clone(), outputs: PhantomData }
-    }
-}
+clones!([O, S] PassEdits<O, S> { edits, outputs });
 
-impl<O, S> fmt::Debug for PassEdits<O, S> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("PassEdits").finish_non_exhaustive()
-    }
-}
+shows!([O, S] PassEdits<O, S>: |_it| {});
 
 impl<O: Output, S: PassInput> FromTask<Outputs<O, S>> for PassEdits<O, S> {
     type Error = Infallible;

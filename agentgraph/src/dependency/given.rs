@@ -1,9 +1,9 @@
 //! [`Given`]: the input of a pass.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use super::outputs::{Output, Outputs, PassInput};
+use crate::context::shares_its_value;
 use crate::extract::{FromTask, Task};
 
 /// The input of the pass, as passed to [`invoke`](crate::CompiledDependencyGraph::invoke), shared and not
@@ -26,18 +26,7 @@ use crate::extract::{FromTask, Task};
 #[derive(Debug)]
 pub struct Given<S>(Arc<S>);
 
-impl<S> Clone for Given<S> {
-    fn clone(&self) -> Self {
-        Given(Arc::clone(&self.0))
-    }
-}
-
-impl<S> Deref for Given<S> {
-    type Target = S;
-    fn deref(&self) -> &S {
-        &self.0
-    }
-}
+shares_its_value!(Given);
 
 impl<O: Output, S: PassInput> FromTask<Outputs<O, S>> for Given<S> {
     type Error = NoInput;

@@ -3,8 +3,9 @@
 use crate::dependency::outputs::{Output, PassInput};
 use std::future::{Future, ready};
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,9 +18,10 @@ use super::outputs::{Outputs, OutputsUpdate};
 use crate::erased::{Call, ErasedNode, FnCall, NodeResult};
 use crate::error::BoxError;
 use crate::extract::{FromTask, Requirement, Task};
-use crate::node::begin_call;
+use crate::node::{begin_call, for_prefixes};
 use crate::policy::{Breaker, Elsewhere, Limit, Policies, RetryPolicy};
 use crate::step::Step;
+use crate::words::clones;
 
 /// A node of any type, ready to be called.
 pub(crate) trait DependencyCall<O, S>: ErasedNode<Outputs<O, S>> + Send + Sync + 'static
@@ -27,16 +29,13 @@ where
     O: Output,
     S: PassInput,
 {
-    fn kind(&self) -> CallKind;
+    fn kind(&self) -> CallKind {
+        CallKind::Async
+    }
 
-    /// Calls a sync node.
-    fn call_now(&self, deps: Deps<'_, O>, task: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError>;
-
-    /// Calls the node as a task, without polling it.
-    fn call_task(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
-        begin(task)?;
-        let output = self.call_now(Deps::held(task.state().held()), Some(task));
-        Ok(FnCall::boxed(ready(done(output))))
+    /// Calls a sync node. The loop calls no other node like this, and none of kind `Sync` without its task.
+    fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
+        Err("an async node was called without an await".into())
     }
 }
 
@@ -136,7 +135,7 @@ pub trait IntoDependencyNode<O, S, M> {
 /// ```
 pub struct DependencyNode<O, S = ()> {
     pub(in crate::dependency) call: Arc<dyn DependencyCall<O, S>>,
-    pub(in crate::dependency) settings: DependencySettings,
+    pub(in crate::dependency) settings: OwnSettings,
 }
 
 /// The settings of a node.
@@ -149,6 +148,25 @@ pub(super) struct DependencySettings {
     pub(in crate::dependency) durable_steps: bool,
     /// The template that made it, and its arguments.
     origin: Option<Arc<(String, Value)>>,
+}
+
+/// The settings of a node, in a box that exists only if it has some: of a million nodes few do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnSettings(Option<Box<DependencySettings>>);
+
+impl Deref for OwnSettings {
+    type Target = DependencySettings;
+
+    fn deref(&self) -> &DependencySettings {
+        static NONE: LazyLock<DependencySettings> = LazyLock::new(DependencySettings::default);
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl DerefMut for OwnSettings {
+    fn deref_mut(&mut self) -> &mut DependencySettings {
+        self.0.get_or_insert_default()
+    }
 }
 
 impl<O, S> DependencyNode<O, S> {
@@ -259,11 +277,7 @@ impl<O, S> DependencyNode<O, S> {
     }
 }
 
-impl<O, S> Clone for DependencyNode<O, S> {
-    fn clone(&self) -> Self {
-        DependencyNode { call: Arc::clone(&self.call), settings: self.settings.clone() }
-    }
-}
+clones!([O, S] DependencyNode<O, S> { call, settings });
 
 /// Marker for nodes that are nodes already.
 #[derive(Debug)]
@@ -287,31 +301,83 @@ pub struct IsSync<M>(PhantomData<fn() -> M>);
 #[derive(Debug)]
 pub struct IsAsync<M>(PhantomData<fn() -> M>);
 
-/// A function as a node. The marker contains its argument types without owning them.
-struct FnNode<F, M> {
-    function: F,
-    marker: PhantomData<fn() -> M>,
+/// A function that needs no await, as a node.
+struct SyncNode<C> {
+    kind: CallKind,
+    call: C,
 }
 
-impl<O: Output, S: PassInput, F, M> ErasedNode<Outputs<O, S>> for FnNode<F, M>
+impl<O: Output, S: PassInput, C> ErasedNode<Outputs<O, S>> for SyncNode<C>
 where
     Self: DependencyCall<O, S>,
 {
     fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
-        self.call_task(task)
+        begin(task)?;
+        let output = self.call_now(Deps::held(task.state().held()), Some(task));
+        Ok(FnCall::boxed(ready(done(output))))
     }
 }
 
-impl<F: 'static, M: 'static> FnNode<F, M> {
-    fn node<O, S>(function: F, requirements: &[Option<Requirement>]) -> DependencyNode<O, S>
-    where
-        O: Output,
-        S: PassInput,
-        Self: DependencyCall<O, S>,
-    {
-        let requirements = requirements.iter().copied().flatten().collect();
-        let settings = DependencySettings { requirements, ..DependencySettings::default() };
-        DependencyNode { call: Arc::new(FnNode::<F, M> { function, marker: PhantomData }), settings }
+impl<O, S, C> DependencyCall<O, S> for SyncNode<C>
+where
+    O: Output,
+    S: PassInput,
+    C: Fn(Deps<'_, O>, Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> + Send + Sync + 'static,
+{
+    fn kind(&self) -> CallKind {
+        self.kind
+    }
+
+    #[inline]
+    fn call_now(&self, deps: Deps<'_, O>, task: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
+        (self.call)(deps, task)
+    }
+}
+
+/// A function that returns a future, as a node.
+struct AsyncNode<C>(C);
+
+impl<O, S, C> ErasedNode<Outputs<O, S>> for AsyncNode<C>
+where
+    O: Output,
+    S: PassInput,
+    C: Fn(&Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> + Send + Sync + 'static,
+{
+    fn call(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
+        begin(task)?;
+        (self.0)(task)
+    }
+}
+
+impl<O: Output, S: PassInput, C> DependencyCall<O, S> for AsyncNode<C> where Self: ErasedNode<Outputs<O, S>> {}
+
+impl<O: Output, S: PassInput> DependencyNode<O, S> {
+    fn of_call(requirements: &[Option<Requirement>], call: impl DependencyCall<O, S>) -> Self {
+        let mut settings = OwnSettings::default();
+        let requirements: Vec<_> = requirements.iter().copied().flatten().collect();
+        if !requirements.is_empty() {
+            settings.requirements = requirements;
+        }
+        DependencyNode { call: Arc::new(call), settings }
+    }
+
+    /// A node of a function that needs the task only for its arguments.
+    fn of_sync(
+        requirements: &[Option<Requirement>],
+        call: impl Fn(Deps<'_, O>, Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let kind = if requirements.is_empty() { CallKind::Plain } else { CallKind::Sync };
+        Self::of_call(requirements, SyncNode { kind, call })
+    }
+
+    fn of_async(
+        requirements: &[Option<Requirement>],
+        call: impl Fn(&Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of_call(requirements, AsyncNode(call))
     }
 }
 
@@ -334,23 +400,7 @@ where
     Out: IntoOutput<O> + 'static,
 {
     fn into_node(self) -> DependencyNode<O, S> {
-        FnNode::<F, IsConstant<Out>>::node(self, &[])
-    }
-}
-
-impl<O, S, F, Out> DependencyCall<O, S> for FnNode<F, IsConstant<Out>>
-where
-    O: Output,
-    S: PassInput,
-    F: Fn() -> Out + Send + Sync + 'static,
-    Out: IntoOutput<O> + 'static,
-{
-    fn kind(&self) -> CallKind {
-        CallKind::Plain
-    }
-
-    fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
-        (self.function)().into_output()
+        DependencyNode::of_sync(&[], move |_, _| self().into_output())
     }
 }
 
@@ -377,18 +427,8 @@ where
     }
 }
 
-/// The error of a sync node with extractors that was called without its task. The loop never does this.
-#[derive(Debug, thiserror::Error)]
-#[error("a node was called without its task")]
-struct NoTask;
-
-/// The error of an async node that was called as a sync one. The loop never does this.
-#[derive(Debug, thiserror::Error)]
-#[error("an async node was called without an await")]
-struct AsyncCalled;
-
 macro_rules! function_nodes {
-    ($kind:expr, $($argument:ident)*) => {
+    ($($argument:ident)*) => {
         impl<O, S, F, Out, $($argument,)*> IntoDependencyNode<O, S, IsSync<(Out, $($argument,)*)>> for F
         where
             O: Output,
@@ -397,28 +437,14 @@ macro_rules! function_nodes {
             Out: IntoOutput<O> + 'static,
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
-            fn into_node(self) -> DependencyNode<O, S> {
-                FnNode::<F, IsSync<(Out, $($argument,)*)>>::node(self, &[$(<$argument>::requirement(),)*])
-            }
-        }
-
-        impl<O, S, F, Out, $($argument,)*> DependencyCall<O, S> for FnNode<F, IsSync<(Out, $($argument,)*)>>
-        where
-            O: Output,
-            S: PassInput,
-            F: for<'a> Fn(Deps<'a, O>, $($argument,)*) -> Out + Send + Sync + 'static,
-            Out: IntoOutput<O> + 'static,
-            $($argument: FromTask<Outputs<O, S>> + 'static,)*
-        {
-            fn kind(&self) -> CallKind {
-                $kind
-            }
-
             #[allow(non_snake_case, unused_variables)]
-            #[inline]
-            fn call_now(&self, deps: Deps<'_, O>, task: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
-                $(let $argument = $argument::from_task(task.ok_or(NoTask)?).map_err(Into::into)?;)*
-                (self.function)(deps, $($argument,)*).into_output()
+            fn into_node(self) -> DependencyNode<O, S> {
+                let requirements = &[$(<$argument>::requirement(),)*];
+                DependencyNode::of_sync(requirements, move |deps, task| {
+                    let task = || task.ok_or("a node was called without its task");
+                    $(let $argument = $argument::from_task(task()?).map_err(Into::into)?;)*
+                    self(deps, $($argument,)*).into_output()
+                })
             }
         }
     };
@@ -434,52 +460,17 @@ macro_rules! async_nodes {
             Fut: Future<Output: IntoOutput<O>> + Send + 'static,
             $($argument: FromTask<Outputs<O, S>> + 'static,)*
         {
+            #[allow(non_snake_case, unused_variables)]
             fn into_node(self) -> DependencyNode<O, S> {
-                FnNode::<F, IsAsync<(Fut, $($argument,)*)>>::node(self, &[$(<$argument>::requirement(),)*])
-            }
-        }
-
-        impl<O, S, F, Fut, $($argument,)*> DependencyCall<O, S> for FnNode<F, IsAsync<(Fut, $($argument,)*)>>
-        where
-            O: Output,
-            S: PassInput,
-            F: Fn($($argument,)*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output: IntoOutput<O>> + Send + 'static,
-            $($argument: FromTask<Outputs<O, S>> + 'static,)*
-        {
-            fn kind(&self) -> CallKind {
-                CallKind::Async
-            }
-
-            fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
-                Err(AsyncCalled.into())
-            }
-
-            #[allow(non_snake_case)]
-            fn call_task(&self, task: &Task<'_, Outputs<O, S>>) -> Result<Call<Outputs<O, S>>, BoxError> {
-                begin(task)?;
-                $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
-                let function = (self.function)($($argument,)*);
-                Ok(FnCall::boxed(OutputFuture { function, outputs: PhantomData }))
+                DependencyNode::of_async(&[$(<$argument>::requirement(),)*], move |task| {
+                    $(let $argument = $argument::from_task(task).map_err(Into::into)?;)*
+                    let function = self($($argument,)*);
+                    Ok(FnCall::boxed(OutputFuture { function, outputs: PhantomData }))
+                })
             }
         }
     };
 }
 
-function_nodes!(CallKind::Plain,);
-function_nodes!(CallKind::Sync, A1);
-function_nodes!(CallKind::Sync, A1 A2);
-function_nodes!(CallKind::Sync, A1 A2 A3);
-function_nodes!(CallKind::Sync, A1 A2 A3 A4);
-function_nodes!(CallKind::Sync, A1 A2 A3 A4 A5);
-function_nodes!(CallKind::Sync, A1 A2 A3 A4 A5 A6);
-function_nodes!(CallKind::Sync, A1 A2 A3 A4 A5 A6 A7);
-async_nodes!();
-async_nodes!(A1);
-async_nodes!(A1 A2);
-async_nodes!(A1 A2 A3);
-async_nodes!(A1 A2 A3 A4);
-async_nodes!(A1 A2 A3 A4 A5);
-async_nodes!(A1 A2 A3 A4 A5 A6);
-async_nodes!(A1 A2 A3 A4 A5 A6 A7);
-async_nodes!(A1 A2 A3 A4 A5 A6 A7 A8);
+for_prefixes!(function_nodes! [] A1 A2 A3 A4 A5 A6 A7);
+for_prefixes!(async_nodes! [] A1 A2 A3 A4 A5 A6 A7 A8);

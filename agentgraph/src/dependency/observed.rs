@@ -2,31 +2,29 @@
 
 use std::sync::Arc;
 
-use super::deps::Deps;
-use super::node::{CallKind, DependencyCall, DependencyNode};
+use super::node::{DependencyCall, DependencyNode};
 use super::outputs::{Output, OutputTable, Outputs, OutputsUpdate, PassInput};
-use super::wiring::{Template, WiredNode, Wiring};
+use super::wiring::{Template, WiredNode, Wiring, any_node};
 use crate::erased::observed::{ObservedNode, Observer, ShowStep};
 use crate::erased::{AnyNode, Call, ErasedNode, FnCall};
 use crate::error::BoxError;
 use crate::extract::Task;
 use crate::record::codec::Codec;
 use crate::step::Step;
-use crate::typed::node::TypedNode;
 use crate::typed::{AnySchema, AnyState, AnyUpdate};
 
 impl<O: Output, S: PassInput> Wiring<O, S> {
     /// The same graph, observed.
     pub(crate) fn observed(&self, by: &Arc<dyn Observer>, codec: Codec) -> Self {
-        let show = &show::<O, S>(codec, OutputTable::of(Arc::clone(&self.names), Arc::clone(&self.by_name)));
+        let show = &show::<O, S>(codec, OutputTable::of(Arc::clone(&self.names)));
         let nodes = self.names.iter().zip(&self.nodes);
-        let observed = |(name, node): (&Arc<str>, &WiredNode<O, S>)| {
-            WiredNode::new(observed(&node.call, name, by, show), node.policies.clone(), node.remote)
+        let observed = |(name, node): (&Arc<str>, &WiredNode<O, S>)| WiredNode {
+            call: observed(&node.call, name, by, show),
+            ..node.clone()
         };
         Wiring {
             base: Arc::clone(&self.base),
             names: Arc::clone(&self.names),
-            by_name: Arc::clone(&self.by_name),
             nodes: nodes.map(observed).collect(),
             templates: self
                 .templates
@@ -76,9 +74,7 @@ fn observed<O: Output, S: PassInput>(
     by: &Arc<dyn Observer>,
     show: &ShowStep,
 ) -> Arc<dyn DependencyCall<O, S>> {
-    let node = Arc::clone(call) as Arc<dyn ErasedNode<Outputs<O, S>>>;
-    let node = Arc::new(TypedNode::new(node)) as Arc<dyn AnyNode>;
-    Arc::new(ObservedDependency(ObservedNode::new(&node, "", name, by, show)))
+    Arc::new(ObservedDependency(ObservedNode::new(&any_node(call), "", name, by, show)))
 }
 
 /// An observed node, as a node of a dependency graph.
@@ -99,12 +95,4 @@ impl<O: Output, S: PassInput> ErasedNode<Outputs<O, S>> for ObservedDependency {
     }
 }
 
-impl<O: Output, S: PassInput> DependencyCall<O, S> for ObservedDependency {
-    fn kind(&self) -> CallKind {
-        CallKind::Async
-    }
-
-    fn call_now(&self, _: Deps<'_, O>, _: Option<&Task<'_, Outputs<O, S>>>) -> Result<O, BoxError> {
-        Err("an observed node was called without an await".into())
-    }
-}
+impl<O: Output, S: PassInput> DependencyCall<O, S> for ObservedDependency {}

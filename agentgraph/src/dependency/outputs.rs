@@ -4,7 +4,6 @@
 mod report;
 mod stored;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Index;
 use std::sync::{Arc, OnceLock};
@@ -15,8 +14,9 @@ pub(crate) use report::{Report, StoredDropped};
 use super::deps::{HeldOutput, Slot};
 use super::edits::{Op, PassDesk};
 use crate::context::TaskRequest;
+use crate::graph::node_names::NodeNames;
 use crate::state::{Channel, Lifetime, State, StateError, WriteKind};
-use crate::words::{DroppedEdits, GraphEdit};
+use crate::words::{DroppedEdits, GraphEdit, clones};
 
 /// The channel of a pass's input.
 const INPUT: &str = "__input__";
@@ -180,12 +180,12 @@ impl<O, S> Outputs<O, S> {
     }
 
     fn find(&self, name: &str) -> Option<u32> {
-        let known = self.table.0.by_name.get(name).copied().filter(|_| self.temporary.is_empty());
+        let known = self.table.0.names.id(name).filter(|_| self.temporary.is_empty());
         known.or_else(|| {
             // A temporary node may replace a removed node of the same name.
             let at = self.temporary.iter().rposition(|known| **known == *name);
             let temporary = at.map(|at| (self.table.0.names.len() + at) as u32);
-            temporary.filter(|node| self.has_run(*node)).or_else(|| self.table.0.by_name.get(name).copied())
+            temporary.filter(|node| self.has_run(*node)).or_else(|| self.table.0.names.id(name))
         })
     }
 
@@ -251,6 +251,13 @@ impl<O: Output, S: PassInput> Outputs<O, S> {
         Outputs { input: self.input.clone(), task, ..Outputs::without_slots(&self.table) }
     }
 
+    /// Gives the view of a task other outputs.
+    pub(crate) fn hold(&mut self, held: Option<Arc<[HeldOutput<O>]>>) {
+        if let Some(view) = &mut self.task {
+            view.held = held;
+        }
+    }
+
     pub(super) fn held(&self) -> Option<Arc<[HeldOutput<O>]>> {
         self.task.as_ref().and_then(|view| view.held.clone())
     }
@@ -276,24 +283,10 @@ impl<O, S> Index<&str> for Outputs<O, S> {
     }
 }
 
-impl<O: Clone, S> Clone for Outputs<O, S> {
-    fn clone(&self) -> Self {
-        let task = self.task.as_ref();
-        Outputs {
-            table: self.table.clone(),
-            slots: self.slots.clone(),
-            order: self.order.clone(),
-            ran: self.ran.clone(),
-            temporary: self.temporary.clone(),
-            input: self.input.clone(),
-            before: self.before.clone(),
-            report: self.report.clone(),
-            edits: self.edits.clone(),
-            is_over: self.is_over,
-            task: task.map(|view| View { held: view.held.clone(), desk: Arc::clone(&view.desk) }),
-        }
-    }
-}
+clones!([O, S] View<O, S> { held, desk });
+clones!([O: Clone, S] Outputs<O, S> {
+    table, slots, order, ran, temporary, input, before, report, edits, is_over, task
+});
 
 impl<O: fmt::Debug, S> fmt::Debug for Outputs<O, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -307,15 +300,14 @@ pub struct OutputTable(Arc<NodeTable>);
 
 #[derive(Debug)]
 struct NodeTable {
-    names: Arc<[Arc<str>]>,
-    by_name: Arc<HashMap<Arc<str>, u32>>,
+    names: Arc<NodeNames>,
     /// Built when a checkpointer needs them, which saves memory in large graphs without one.
     channels: OnceLock<Vec<Channel>>,
 }
 
 impl OutputTable {
-    pub(super) fn of(names: Arc<[Arc<str>]>, by_name: Arc<HashMap<Arc<str>, u32>>) -> Self {
-        OutputTable(Arc::new(NodeTable { names, by_name, channels: OnceLock::new() }))
+    pub(super) fn of(names: Arc<NodeNames>) -> Self {
+        OutputTable(Arc::new(NodeTable { names, channels: OnceLock::new() }))
     }
 
     fn nodes(&self) -> usize {
@@ -348,7 +340,6 @@ pub struct OutputsUpdate<O, S = ()> {
 }
 
 /// The start of a pass.
-#[derive(Clone)]
 pub(crate) struct PassBegin<O, S> {
     pub(in crate::dependency) input: Arc<S>,
     pub(crate) before: Vec<Op<O, S>>,
@@ -380,19 +371,8 @@ impl<O, S> Default for OutputsUpdate<O, S> {
     }
 }
 
-impl<O: Clone, S> Clone for OutputsUpdate<O, S> {
-    fn clone(&self) -> Self {
-        let begins = self.begins.as_ref();
-        OutputsUpdate {
-            own: self.own.clone(),
-            outputs: self.outputs.clone(),
-            begins: begins.map(|begins| {
-                Box::new(PassBegin { input: Arc::clone(&begins.input), before: begins.before.clone() })
-            }),
-            report: self.report.clone(),
-        }
-    }
-}
+clones!([O, S] PassBegin<O, S> { input, before });
+clones!([O: Clone, S] OutputsUpdate<O, S> { own, outputs, begins, report });
 
 impl<O: fmt::Debug, S> fmt::Debug for OutputsUpdate<O, S> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -420,7 +400,7 @@ impl<O: Output, S: PassInput> State for Outputs<O, S> {
             self.set_before(begins.before);
         }
         for (name, output) in update.outputs {
-            let known = self.table.0.by_name.get(&name).copied();
+            let known = self.table.0.names.id(&name);
             let node = known.unwrap_or_else(|| self.add_temporary(name));
             self.slots[node as usize] = Slot::Shared(output);
             self.finish(node);
@@ -451,8 +431,8 @@ impl<O: Output, S: PassInput> State for Outputs<O, S> {
 
     fn writes(table: &OutputTable, update: &OutputsUpdate<O, S>, each: &mut dyn FnMut(usize, WriteKind)) {
         for (name, _) in &update.outputs {
-            if let Some(node) = table.0.by_name.get(name) {
-                each(*node as usize, WriteKind::Reduce);
+            if let Some(node) = table.0.names.id(name) {
+                each(node as usize, WriteKind::Reduce);
             }
         }
         if update.begins.is_some() {
@@ -464,9 +444,7 @@ impl<O: Output, S: PassInput> State for Outputs<O, S> {
     }
 
     fn discard(table: &OutputTable, update: &mut OutputsUpdate<O, S>, channel: usize) {
-        update
-            .outputs
-            .retain(|(name, _)| table.0.by_name.get(name).is_none_or(|node| *node as usize != channel));
+        update.outputs.retain(|(name, _)| table.0.names.id(name).is_none_or(|node| node as usize != channel));
         if channel == table.nodes() {
             update.begins = None;
         }

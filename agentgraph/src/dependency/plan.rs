@@ -379,27 +379,7 @@ impl Plan {
                 });
                 if lost != standing.lost {
                     self.nodes[node as usize].lost = lost;
-                    if lost {
-                        self.update_dependents(
-                            node,
-                            &mut changed,
-                            |standing| {
-                                standing.waits -= 1;
-                                standing.lost_sources += 1;
-                            },
-                            |standing| standing.before -= 1,
-                        )
-                    } else {
-                        self.update_dependents(
-                            node,
-                            &mut changed,
-                            |standing| {
-                                standing.waits += 1;
-                                standing.lost_sources -= 1;
-                            },
-                            |standing| standing.before += 1,
-                        )
-                    }
+                    self.update_dependents(node, lost, &mut changed);
                 }
                 self.sort_in(node);
             }
@@ -409,34 +389,35 @@ impl Plan {
     /// Marks a lost node as not lost.
     fn unmark_lost(&mut self, node: u32) {
         let mut changed = Vec::new();
-        let back = |standing: &mut NodeStanding| {
-            standing.waits += 1;
-            standing.lost_sources -= 1;
-        };
-        self.update_dependents(node, &mut changed, back, |standing| standing.before += 1);
+        self.update_dependents(node, false, &mut changed);
         for node in changed {
             self.settle(node);
         }
     }
 
-    fn update_dependents(
-        &mut self,
-        node: u32,
-        changed: &mut Vec<u32>,
-        by_edge: impl Fn(&mut NodeStanding),
-        by_order: impl Fn(&mut NodeStanding),
-    ) {
+    /// Counts a node as lost, or as not lost any more, at those that wait for it.
+    fn update_dependents(&mut self, node: u32, lost: bool, changed: &mut Vec<u32>) {
         for target in self.look(|graph| graph.targets(node)) {
             let standing = &mut self.nodes[target as usize];
             if standing.status == Status::Waits {
-                by_edge(standing);
+                if lost {
+                    standing.waits -= 1;
+                    standing.lost_sources += 1;
+                } else {
+                    standing.waits += 1;
+                    standing.lost_sources -= 1;
+                }
                 changed.push(target);
             }
         }
         for target in self.base.clone().after.row(node) {
             let standing = &mut self.nodes[*target as usize];
             if standing.status == Status::Waits {
-                by_order(standing);
+                if lost {
+                    standing.before -= 1
+                } else {
+                    standing.before += 1
+                }
                 changed.push(*target);
             }
         }

@@ -12,8 +12,10 @@ use super::node::{CallKind, DependencyCall, DependencyNode, DependencySettings};
 use crate::erased::{AnyNode, ErasedNode};
 use crate::error::BoxError;
 use crate::extract::RequirementKind;
+use crate::graph::node_names::NodeNames;
 use crate::policy::Policies;
 use crate::typed::node::TypedNode;
+use crate::words::clones;
 
 /// A function that makes nodes during a pass.
 pub(super) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, S>, BoxError> + Send + Sync>;
@@ -21,9 +23,9 @@ pub(super) type Template<O, S> = Arc<dyn Fn(&Value) -> Result<DependencyNode<O, 
 /// The parts that all passes of one graph share.
 pub(crate) struct Wiring<O, S> {
     pub(crate) base: Arc<Base>,
-    pub(crate) names: Arc<[Arc<str>]>,
-    pub(in crate::dependency) by_name: Arc<HashMap<Arc<str>, u32>>,
-    pub(crate) nodes: Vec<WiredNode<O, S>>,
+    pub(crate) names: Arc<NodeNames>,
+    /// A slice, since a list would keep the room of the declarations that it was collected from.
+    pub(crate) nodes: Box<[WiredNode<O, S>]>,
     pub(in crate::dependency) templates: HashMap<Arc<str>, Template<O, S>>,
     /// The policies of nodes without their own.
     pub(crate) policies: Policies,
@@ -39,47 +41,38 @@ pub(crate) struct Wiring<O, S> {
 /// A node and its effective policies.
 pub(crate) struct WiredNode<O, S> {
     pub(crate) call: Arc<dyn DependencyCall<O, S>>,
-    /// The same node, for the parts of the engine that know no outputs.
-    pub(crate) any: Arc<dyn AnyNode>,
     pub(crate) policies: Option<Arc<Policies>>,
     /// Whether it asks for another process.
     pub(crate) remote: bool,
 }
 
-impl<O, S> Clone for WiredNode<O, S> {
-    fn clone(&self) -> Self {
-        WiredNode {
-            call: Arc::clone(&self.call),
-            any: Arc::clone(&self.any),
-            policies: self.policies.clone(),
-            remote: self.remote,
-        }
-    }
-}
+clones!([O, S] WiredNode<O, S> { call, policies, remote });
 
 impl<O: Output, S: PassInput> WiredNode<O, S> {
     pub(crate) fn of(node: DependencyNode<O, S>, defaults: &Policies) -> Self {
-        let policies = node.settings.policies.or(defaults);
+        let policies = node.settings.policies.clone().or(defaults);
         let policies = Some(policies).filter(|policies| !policies.is_empty()).map(Arc::new);
-        WiredNode::new(node.call, policies, node.settings.remote)
+        WiredNode { call: node.call, policies, remote: node.settings.remote }
+    }
+
+    /// The node for the parts of the engine that know no outputs. It is not kept: few nodes need it, and a
+    /// graph may have a million.
+    pub(crate) fn any(&self) -> Arc<dyn AnyNode> {
+        any_node(&self.call)
     }
 
     /// The kind of its call; a node with policies is called as an async one.
-    pub(super) fn new(
-        call: Arc<dyn DependencyCall<O, S>>,
-        policies: Option<Arc<Policies>>,
-        remote: bool,
-    ) -> Self {
-        let any = Arc::new(TypedNode::new(Arc::clone(&call) as Arc<dyn ErasedNode<Outputs<O, S>>>));
-        WiredNode { call, any, policies, remote }
-    }
-
     pub(crate) fn kind(&self) -> CallKind {
         match self.policies {
             None => self.call.kind(),
             Some(_) => CallKind::Async,
         }
     }
+}
+
+/// A node without the type of its outputs.
+pub(super) fn any_node<O: Output, S: PassInput>(node: &Arc<dyn DependencyCall<O, S>>) -> Arc<dyn AnyNode> {
+    Arc::new(TypedNode::new(Arc::clone(node) as Arc<dyn ErasedNode<Outputs<O, S>>>))
 }
 
 impl<O, S> Wiring<O, S> {

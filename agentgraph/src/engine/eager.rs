@@ -25,8 +25,8 @@ use crate::engine::flow::{Activation, Handler, Key, Phase};
 use crate::engine::running_tasks::{EndedTask, RunningTasks};
 use crate::engine::step_results::sessions_write;
 use crate::engine::stored::{FAILED, OF_RUN, to_bytes};
-use crate::engine::task_id::StepPlace;
-use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
+use crate::engine::task_id::{StepPlace, nowhere};
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, yield_now};
 use crate::error::{Code, Error};
 use crate::event::EventKind;
 use crate::failure::Failure;
@@ -315,7 +315,7 @@ impl Loop {
             self.close_trace()?;
         }
         if let Some(events) = self.listeners.events.as_ref().filter(|events| events.views().values) {
-            let state = crate::extract::Snapshot::new(Arc::clone(&self.position.state));
+            let state = crate::extract::Snapshot::from(Arc::clone(&self.position.state));
             events.push(u64::from(index), EventKind::Values(state));
         }
         self.commit(Source::Loop, None).await

@@ -61,6 +61,9 @@ const SLACK: u64 = 64 * 1024;
 /// one full and few deltas.
 const SMALL: u64 = 4 * 1024;
 
+/// Bytes of most records of a small state, fulls too.
+const RECORD: usize = 512;
+
 /// Writes the checkpoints of one run.
 pub(crate) struct Journal {
     saver: Arc<dyn Checkpointer>,
@@ -218,7 +221,7 @@ impl Journal {
                 must_be_full: true,
                 writes: Vec::new(),
                 updates: None,
-                buffer: Vec::new(),
+                buffer: Vec::with_capacity(RECORD),
             },
             memories: None,
             waiting: None,

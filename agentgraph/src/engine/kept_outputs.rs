@@ -38,7 +38,7 @@ impl KeptOutputs {
     /// Reads the outputs from a checkpoint, for the nodes that still keep their outputs.
     pub(super) fn of(core: &RunGraph, stored: BTreeMap<String, Bytes>) -> Self {
         let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
-            let node = *core.compiled().by_name.get(&*name)?;
+            let node = core.compiled().names.id(&name)?;
             core.compiled().topology.exits(node).keeps_output.then_some((node, KeptOutput::Bytes(step)))
         });
         KeptOutputs { steps: known.collect(), changed: Vec::new() }

@@ -1,6 +1,6 @@
 //! [`TaskRemains`]: the remains of a task whose superstep was not committed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::words::{AnswerState, AskedQuestion, InterruptId, OpenId};
 use agentgraph_checkpoint::{PendingWrite, TaskId};
 
 /// The remains of tasks whose superstep was not committed, by task.
-pub(crate) type Leftovers = HashMap<TaskId, TaskRemains>;
+pub(crate) type Leftovers = BTreeMap<TaskId, TaskRemains>;
 
 /// The remains of one task.
 #[derive(Debug, Default)]

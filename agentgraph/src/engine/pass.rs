@@ -35,7 +35,8 @@ use crate::engine::left_over::{Leftovers, TaskRemains};
 use crate::engine::pass::far::far_node;
 use crate::engine::pass::plan::PassReplay;
 use crate::engine::running_tasks::RunningTasks;
-use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, nowhere, yield_now};
+use crate::engine::task_id::nowhere;
+use crate::engine::{Loop, Pause, STEPS_WITHOUT_YIELD, yield_now};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::policy::Siblings;
@@ -244,7 +245,7 @@ where
     desk: Arc<PassDesk<O, S>>,
     /// The origin of all its tasks.
     origin: TaskOrigin,
-    /// The view for nodes that take no outputs from it.
+    /// The view of the last node.
     view: Arc<Outputs<O, S>>,
     running: RunningTasks,
     /// The number of tasks that this call has started.

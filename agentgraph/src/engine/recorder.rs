@@ -11,26 +11,33 @@ use agentgraph_checkpoint::delta::DeltaWriter;
 pub(super) struct Trace {
     /// The updates of the current superstep, as one.
     step: Option<AnyUpdate>,
-    /// The updates before it that no record contains yet.
+    /// The updates before it that no record contains yet, if the run is stored.
     unstored: Option<AnyUpdate>,
     /// The sum of all updates before it.
     total: AnyUpdate,
+    is_stored: bool,
 }
 
 impl Trace {
     /// Continues after the updates traced in earlier calls.
-    pub(super) fn after(total: AnyUpdate) -> Self {
-        Trace { step: None, unstored: None, total }
+    pub(super) fn after(total: AnyUpdate, is_stored: bool) -> Self {
+        Trace { step: None, unstored: None, total, is_stored }
     }
 
     fn add(&mut self, schema: &AnySchema, update: AnyUpdate) -> Result<(), StateError> {
-        schema.compose(self.step.get_or_insert_default(), update)
+        match &mut self.step {
+            None => self.step = Some(update),
+            Some(step) => schema.compose(step, update)?,
+        }
+        Ok(())
     }
 
     /// Ends a superstep, which may have merged nothing.
     pub(super) fn close_step(&mut self, schema: &AnySchema) -> Result<(), StateError> {
         let Some(step) = self.step.take() else { return Ok(()) };
-        add_step(schema, self.unstored.get_or_insert_default(), step.clone())?;
+        if self.is_stored {
+            add_step(schema, self.unstored.get_or_insert_default(), step.clone())?;
+        }
         add_step(schema, &mut self.total, step)
     }
 

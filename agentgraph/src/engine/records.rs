@@ -31,7 +31,7 @@ impl Records {
         outputs: BTreeMap<String, Bytes>,
         traced: Option<AnyUpdate>,
     ) -> Self {
-        let trace = traced.map(|total| Box::new(Trace::after(total)));
+        let trace = traced.map(|total| Box::new(Trace::after(total, journal.is_some())));
         Records { journal, trace, outputs: KeptOutputs::of(&position.graph, outputs) }
     }
 

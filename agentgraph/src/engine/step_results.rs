@@ -13,7 +13,7 @@ use crate::engine::frontier::Frontier;
 use crate::engine::journal::Journal;
 use crate::engine::once::put_writes;
 use crate::engine::stored::{FAILED, OF_RUN, SESSIONS, StoredStep, StoredTarget, once_write, to_bytes};
-use crate::engine::task_id::{StepPlace, handler_id, task_id};
+use crate::engine::task_id::{StepPlace, handler_id, nowhere, task_id};
 use crate::engine::task_output::TaskOutput;
 use crate::engine::unknown_fields::kinds_of;
 use crate::error::Error;
@@ -63,8 +63,8 @@ pub(super) struct SuperstepLedger<'a> {
     pub(super) journal: Option<&'a mut Journal>,
     pub(super) ends: &'a mut StepResults,
     pub(super) shared: &'a RunShared,
-    /// The place of a superstep without a journal.
-    pub(super) nowhere: StepPlace<'a>,
+    /// The superstep, for its place without a journal.
+    pub(super) step: u64,
 }
 
 impl Ledger for SuperstepLedger<'_> {
@@ -85,7 +85,8 @@ impl Ledger for SuperstepLedger<'_> {
     }
 
     fn id(&self, index: u32) -> TaskId {
-        let place = self.journal.as_deref().map_or(self.nowhere, Journal::step_place);
+        let place =
+            self.journal.as_deref().map_or_else(|| nowhere(self.shared, self.step), Journal::step_place);
         id_of(self.core, place, self.frontier, &self.ends.handled, index)
     }
 
@@ -207,7 +208,7 @@ pub(super) fn id_of(
     index: u32,
 ) -> TaskId {
     match handled(all, index) {
-        None => task_id(place, frontier, index as usize, &|node| core.name(node).to_owned()),
+        None => task_id(place, frontier, index as usize, &|node| core.name(node)),
         Some(handled) => {
             let failed = core.name(frontier.task(index as usize).0);
             handler_id(place, failed, index as usize, core.name(handled.handler))

@@ -1,7 +1,7 @@
 //! Runs inside tasks, from the view of the loop: the tasks that contain one, and the differences between an
 //! inner loop and others.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,34 +18,36 @@ use crate::words::{Durability, END, Memory, StopReason, StoredStop};
 use agentgraph_checkpoint::{PendingWrite, Place, PutWrites, TaskId};
 
 impl Loop {
-    /// Assigns ids to the tasks that call subgraphs before they start. Other tasks need none.
+    /// Notes the tasks that call subgraphs before they start, in a stored run with their ids.
     pub(super) fn announce_calls(&self) {
         let Some(nest) = &self.runtime.shared.nest else { return };
         nest.memories.forget_all();
-        let mut calls = HashMap::new();
+        let mut calls = BTreeMap::new();
+        let is_stored = self.records.journal.is_some();
         let again = nest.resumed && self.position.step == 1;
         for index in 0..self.position.frontier.len() {
             let node = self.position.frontier.task(index).0;
             if let Some(memory) = self.memory_of(node) {
-                let id = if self.buffers.beyond_limit {
-                    // The node for the limit is not in the frontier, but the same node may be.
-                    handler_id(self.step_place(), END, index, self.position.graph.name(node))
-                } else {
-                    id_of(&self.position.graph, self.step_place(), &self.position.frontier, &[], index as u32)
+                let id = || {
+                    let place = self.step_place();
+                    self.callee(if self.buffers.beyond_limit {
+                        // The node for the limit is not in the frontier, but the same node may be.
+                        handler_id(place, END, index, self.position.graph.name(node))
+                    } else {
+                        id_of(&self.position.graph, place, &self.position.frontier, &[], index as u32)
+                    })
                 };
+                let task = is_stored.then(id);
                 let several = || self.position.frontier.nodes().filter(|other| *other == node).count() > 1;
                 let shares_memory = memory == Memory::PerThread && several();
-                calls.insert(
-                    (index as u32, false),
-                    SubgraphCall { task: self.callee(id), again, shares_memory },
-                );
+                calls.insert((index as u32, false), SubgraphCall { task, again, shares_memory });
             }
             let handler = self.position.graph.handler(node);
             if let Some(handler) = handler.filter(|handler| self.memory_of(*handler).is_some()) {
                 let failed = self.position.graph.name(node);
                 let name = self.position.graph.name(handler);
-                let id = handler_id(self.step_place(), failed, index, name);
-                let call = SubgraphCall { task: self.callee(id), again, shares_memory: false };
+                let id = || self.callee(handler_id(self.step_place(), failed, index, name));
+                let call = SubgraphCall { task: is_stored.then(id), again, shares_memory: false };
                 calls.insert((index as u32, true), call);
             }
         }

@@ -1,6 +1,6 @@
 //! The ids of tasks, derived from the place of a task, so that every process computes the same ids.
 
-use crate::context::TaskOrigin;
+use crate::context::{RunShared, TaskOrigin};
 use crate::engine::frontier::Frontier;
 use agentgraph_checkpoint::engine::TaskPlace;
 use agentgraph_checkpoint::{RunId, TaskId};
@@ -29,17 +29,22 @@ impl StepPlace<'_> {
     }
 }
 
+/// The place of a superstep in a run without a journal.
+pub(super) fn nowhere(shared: &RunShared, step: u64) -> StepPlace<'_> {
+    let thread = shared.unstored_thread();
+    StepPlace { thread, namespace: shared.namespace(), run: shared.run, branch: 0, parent: step }
+}
+
 /// The id of the task at `index` of a frontier.
-pub(crate) fn task_id(
+pub(crate) fn task_id<'n>(
     place: StepPlace<'_>,
     frontier: &Frontier,
     index: usize,
-    name: &dyn Fn(u32) -> String,
+    name: &dyn Fn(u32) -> &'n str,
 ) -> TaskId {
     let dispatch = index.checked_sub(frontier.pulled.len()).map(|at| &frontier.dispatched[at]);
-    let node = name(frontier.task(index).0);
     let from = dispatch.map(|dispatch| (name(dispatch.from), dispatch.index));
-    place.task(&node, from.as_ref().map(|(from, index)| (&**from, *index)))
+    place.task(name(frontier.task(index).0), from)
 }
 
 /// The id of an activation of an eager run. `place` is the place of the commit that made it.

@@ -150,7 +150,7 @@ pub(super) fn target(core: &RunGraph, edits: &[ProposedEdit], goto: Goto) -> Res
 pub(super) fn unknown_target(core: &RunGraph, name: &str) -> Error {
     let hint = match nearest(name, core.known()) {
         _ if name == START => "; START cannot be a target".to_owned(),
-        _ if core.compiled().by_name.contains_key(name) => {
+        _ if core.compiled().names.id(name).is_some() => {
             "; it was removed by a temporary edit of this run".to_owned()
         }
         near => hint(near),

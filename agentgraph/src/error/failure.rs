@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::causes::{Cause, texts_of_causes};
 use crate::error::{Code, Error, caused_by};
 
 /// The failure of a node. As an extractor it is for the handling node: see
@@ -72,19 +73,14 @@ pub struct Failure {
 
 impl Failure {
     pub(crate) fn of(node: &str, error: &Error, keeps: &[KeptError]) -> Self {
-        let mut causes = Vec::new();
         let mut kept = Vec::new();
         if let Some(source) = error.source() {
             kept.extend(keeps.iter().filter_map(|kept| Some((kept.name.to_owned(), (kept.find)(source)?))));
             if let Some(far) = source.downcast_ref::<FarError>() {
                 kept.clone_from(&far.kept);
             }
-            let mut cause = source.source();
-            while let Some(error) = cause.filter(|_| causes.len() < MOST_CAUSES) {
-                causes.push(error.to_string());
-                cause = error.source();
-            }
         }
+        let causes = error.source().map(texts_of_causes).unwrap_or_default();
         let code = error.code().as_str().to_owned();
         let message = error.message().to_owned();
         let attempt = error.attempt();
@@ -142,28 +138,16 @@ impl Failure {
 pub(crate) struct FarError {
     message: String,
     #[source]
-    cause: Option<FarCause>,
+    cause: Option<Box<Cause>>,
     kept: Vec<(String, Value)>,
-}
-
-/// The text of a cause, and the next one.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-struct FarCause {
-    message: String,
-    #[source]
-    next: Option<Box<FarCause>>,
 }
 
 impl FarError {
     pub(crate) fn of(failure: Failure) -> Self {
         let Failure { message, causes, kept, .. } = failure;
-        let link = |next, message| Some(FarCause { message, next: Option::<FarCause>::map(next, Box::new) });
-        FarError { message, cause: causes.into_iter().rev().fold(None, link), kept }
+        FarError { message, cause: Cause::of(causes), kept }
     }
 }
-
-const MOST_CAUSES: usize = 16;
 
 fn first() -> u32 {
     1

@@ -10,6 +10,7 @@ use super::child_events::ChildEvents;
 use super::{Event, EventKind, TaskRef};
 use crate::context::{Audience, NewQuestions, Sink, TaskRequest};
 use crate::error::BoxError;
+use crate::graph::node_names::NodeNames;
 use crate::node::error_code::{code_of, message_of};
 use crate::typed::{AnySchema, AnyState};
 use crate::words::{DurableStepRef, EditError, Replaced, StepEvent, Views};
@@ -22,7 +23,7 @@ pub(crate) struct EventQueue {
     run: OnceLock<RunId>,
     views: Views,
     capacity: usize,
-    names: Arc<[Arc<str>]>,
+    names: Arc<NodeNames>,
     pub(super) schema: AnySchema,
     /// The receiver of the events, in a subgraph.
     inside: Option<ChildEvents>,
@@ -66,7 +67,7 @@ impl EventQueue {
         self.views
     }
 
-    pub(crate) fn new(views: Views, capacity: usize, names: &[Arc<str>], schema: AnySchema) -> Self {
+    pub(crate) fn new(views: Views, capacity: usize, names: &Arc<NodeNames>, schema: AnySchema) -> Self {
         let inner = Inner {
             events: VecDeque::new(),
             next: 0,
@@ -82,7 +83,7 @@ impl EventQueue {
             run: OnceLock::new(),
             views,
             capacity: capacity.max(1),
-            names: names.into(),
+            names: Arc::clone(names),
             schema,
             inside: None,
             inner: Lock::new(inner),
@@ -98,7 +99,7 @@ impl EventQueue {
     }
 
     /// The queue of a subgraph. It stores nothing: events go at once to the stream of the parent graph.
-    pub(crate) fn inside(inside: ChildEvents, names: &[Arc<str>]) -> Self {
+    pub(crate) fn inside(inside: ChildEvents, names: &Arc<NodeNames>) -> Self {
         let queue = EventQueue::new(inside.to.views, inside.to.capacity, names, inside.schema.clone());
         EventQueue { inside: Some(inside), ..queue }
     }
@@ -108,9 +109,11 @@ impl EventQueue {
     }
 
     /// Sets the superstep that starts, and the ids of its tasks.
-    pub(crate) fn begin_step(&self, step: u64, tasks: Vec<TaskId>) {
+    pub(crate) fn begin_step(&self, step: u64, tasks: impl IntoIterator<Item = TaskId>) {
         let mut inner = self.inner.lock();
-        (inner.step, inner.tasks) = (step, tasks);
+        inner.step = step;
+        inner.tasks.clear();
+        inner.tasks.extend(tasks);
     }
 
     /// Sets the id of a started task without a superstep, or of the handler that replaces it.
@@ -178,7 +181,7 @@ impl EventQueue {
         }
         self.append(
             inner,
-            Event { seq: 0, run, namespace: Arc::from(""), step, task, kind, schema: self.schema.clone() },
+            Event { seq: 0, run, namespace: Arc::default(), step, task, kind, schema: self.schema.clone() },
         );
     }
 

@@ -8,7 +8,7 @@ mod order;
 mod resolve;
 mod shape;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use super::core::{
     About, DetachedNodes, Discipline, GraphCore, NodeEntry, Router, Rules, StoredForm, TemporaryNodes, Uses,
 };
 use super::problem::{CompileError, ProblemKind};
-use super::template::{Defaults, Template, Templates};
+use super::template::{Defaults, Templates};
 use super::{CodePlace, Declared, DeclaredNode, Name};
 use crate::context::{GraphShared, RequiredContext, ValuesByType};
 use crate::extract::RequirementKind;
@@ -147,8 +147,6 @@ fn lay_out(
         on_limit: shape.on_limit,
         stuck_fails: declared.stuck_fails,
     };
-    let names: Arc<[Arc<str>]> = shape.names.list.into();
-    let by_name = names.iter().enumerate().map(|(id, name)| (Arc::clone(name), id as u32)).collect();
     let nodes = nodes.into_iter().zip(shape.targets).zip(shape.handlers);
     let nodes: Vec<NodeEntry> =
         nodes.map(|((node, targets), on_error)| entry(node, targets, on_error, &declared.policies)).collect();
@@ -162,8 +160,7 @@ fn lay_out(
         nodes,
         topology,
         routers: routers.collect(),
-        by_name: Arc::new(by_name),
-        names,
+        names: Arc::new(shape.names.0),
         rules,
         uses,
         about,
@@ -347,10 +344,15 @@ fn default_handler(
     names.node("on_error", name).map_err(|kind| problems.add(kind, place)).ok()
 }
 
-fn check_templates(declared: Vec<(Name, Template, CodePlace)>, problems: &mut Problems) -> Templates {
-    let mut templates = Templates::with_capacity(declared.len());
+/// The templates by name.
+pub(crate) fn check_templates<N: Into<Arc<str>>, T>(
+    declared: Vec<(N, T, CodePlace)>,
+    problems: &mut Problems,
+) -> HashMap<Arc<str>, T> {
+    let mut templates = HashMap::with_capacity(declared.len());
     for (name, template, place) in declared {
-        if templates.insert(Arc::from(&*name), template).is_some() {
+        let name: Arc<str> = name.into();
+        if templates.insert(Arc::clone(&name), template).is_some() {
             problems.add(ProblemKind::DuplicateTemplate { name: name.to_string() }, place);
         }
     }

@@ -1,6 +1,5 @@
 //! A checked graph, as the loop uses it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use super::topology::{END_ID, Topology};
 use crate::context::RequiredContext;
 use crate::erased::AnyNode;
 use crate::failure::KeptError;
+use crate::graph::node_names::NodeNames;
 use crate::node::UntypedNode;
 use crate::node::inner::AnyGraph;
 use crate::policy::{OnEnd, Policies, Siblings};
@@ -28,8 +28,7 @@ pub(crate) struct GraphCore {
     pub(crate) nodes: Vec<NodeEntry>,
     pub(crate) topology: Topology,
     pub(crate) routers: Vec<Router>,
-    pub(crate) by_name: Arc<HashMap<Arc<str>, u32>>,
-    pub(crate) names: Arc<[Arc<str>]>,
+    pub(crate) names: Arc<NodeNames>,
     pub(crate) rules: Rules,
     pub(crate) uses: Uses,
     pub(crate) about: About,
@@ -202,7 +201,7 @@ impl GraphCore {
     }
 
     /// The graph that a node is.
-    pub(super) fn subgraph(&self, node: usize) -> Option<Arc<GraphCore>> {
+    pub(crate) fn subgraph(&self, node: usize) -> Option<Arc<GraphCore>> {
         self.nodes.get(node)?.graph.as_ref()?.core().downcast().ok()
     }
 

@@ -6,10 +6,10 @@ mod svg;
 mod text;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use super::{GraphCore, GraphTopology};
+use agentgraph_checkpoint::shows;
 use scene::Scene;
 
 /// A graph to be drawn as SVG or as text: see [`CompiledGraph::drawing`](crate::CompiledGraph::drawing).
@@ -96,8 +96,4 @@ impl Drawing {
     }
 }
 
-impl fmt::Debug for Drawing {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Drawing").field("topology", &self.topology).finish_non_exhaustive()
-    }
-}
+shows!(Drawing: |it| { topology: it.topology });

@@ -21,7 +21,6 @@ impl GraphCore {
             nodes: nodes.map(|(name, node)| node.observed(by, around, name, show)).collect(),
             topology: self.topology.clone(),
             routers: self.observed_routers(by, around, codec),
-            by_name: Arc::clone(&self.by_name),
             names: Arc::clone(&self.names),
             rules: self.rules.clone(),
             uses: self.uses,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::topology::{END_ID, Topology};
 use crate::error::nearest;
+use crate::graph::node_names::NodeNames;
 use crate::words::{END, GraphEdit, Rejection, START};
 
 /// The changes of edits to the layers below.
@@ -203,8 +204,7 @@ enum Change {
 #[derive(Clone, Copy)]
 pub(super) struct OverlayBase<'a> {
     pub(in crate::graph) topology: &'a Topology,
-    pub(in crate::graph) names: &'a [Arc<str>],
-    pub(in crate::graph) by_name: &'a HashMap<Arc<str>, u32>,
+    pub(in crate::graph) names: &'a NodeNames,
 }
 
 /// A compiled graph under overlays, the uppermost first.
@@ -243,7 +243,7 @@ impl<'a> Layers<'a> {
     pub(super) fn id(&self, name: &str) -> Option<u32> {
         match self.layers().find_map(|layer| layer.names.get(name)) {
             Some(node) => *node,
-            None => self.ground.by_name.get(name).copied(),
+            None => self.ground.names.id(name),
         }
     }
 

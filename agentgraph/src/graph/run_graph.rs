@@ -97,8 +97,8 @@ impl RunGraph {
         edited.log = edits.to_vec();
         Arc::make_mut(&mut edited.overlay).set_applied_edits(edits.len());
         for name in skips {
-            match core.by_name.get(&**name) {
-                Some(node) => Arc::make_mut(&mut edited.overlay).skip(*node),
+            match core.names.id(name) {
+                Some(node) => Arc::make_mut(&mut edited.overlay).skip(node),
                 None => gone.push(format!("node `{name}`")),
             }
         }
@@ -149,7 +149,7 @@ impl RunGraph {
     fn named(&self, name: &str) -> impl Iterator<Item = u32> {
         let temporary = self.edited.iter().flat_map(|edited| edited.overlay.nodes());
         let temporary = temporary.filter(move |(_, node)| &*node.name == name).map(|(id, _)| id);
-        self.core.by_name.get(name).copied().into_iter().chain(temporary)
+        self.core.names.id(name).into_iter().chain(temporary)
     }
 
     /// The number of earlier nodes with the name of a removed node; `None` if the node is not removed.
@@ -166,7 +166,7 @@ impl RunGraph {
     /// The node of that name.
     pub(crate) fn id(&self, name: &str) -> Option<u32> {
         match self.layers() {
-            None => self.core.by_name.get(name).copied(),
+            None => self.core.names.id(name),
             Some(layers) => layers.id(name),
         }
     }

@@ -51,7 +51,7 @@ pub(super) struct Defaults {
 
 impl GraphCore {
     pub(super) fn ground(&self) -> OverlayBase<'_> {
-        OverlayBase { topology: &self.topology, names: &self.names, by_name: &self.by_name }
+        OverlayBase { topology: &self.topology, names: &self.names }
     }
 
     /// The node that an edit adds; `None` if it adds none.

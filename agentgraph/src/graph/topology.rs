@@ -33,6 +33,9 @@ impl<T: Copy> Rows<T> {
     where
         T: Default,
     {
+        if items.clone().next().is_none() {
+            return Rows { starts: Vec::new(), items: Vec::new() };
+        }
         let mut starts = vec![0; rows as usize + 1];
         for (row, _) in items.clone() {
             starts[row as usize + 1] += 1;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::context::edits::Edits;
 use crate::node::IntoNode;
 use crate::state::State;
@@ -23,7 +21,6 @@ impl Edits {
         name: impl AsRef<str>,
         node: impl IntoNode<S, M>,
     ) -> Result<(), EditError> {
-        let edit = GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null };
-        self.submit(edit, Some(Arc::new(node.into_node().into_any())))
+        self.submit(GraphEdit::of_function(name), Some(Arc::new(node.into_node().into_any())))
     }
 }

@@ -1,12 +1,12 @@
 //! [`Cache`]: the cache policy of a node.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::record::codec::Codec;
 use crate::state::StoredState;
 use crate::typed::AnyState;
+use agentgraph_checkpoint::shows;
 
 /// The cache policy of a node.
 #[derive(Clone)]
@@ -28,8 +28,4 @@ impl Cache {
     }
 }
 
-impl fmt::Debug for Cache {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Cache").field("lifetime", &self.lifetime).finish_non_exhaustive()
-    }
-}
+shows!(Cache: |it| { lifetime: it.lifetime });

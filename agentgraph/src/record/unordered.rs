@@ -73,7 +73,7 @@ pub(crate) fn is_unordered(value: &[u8], again: impl Fn(&[u8]) -> Option<Vec<u8>
     if !may_have_a_set(value) {
         return false;
     }
-    // Few items often have the same order by chance.
+    // Few items often happen to have the same order.
     let times = match value.len() {
         0..128 => 10,
         128..1024 => 5,

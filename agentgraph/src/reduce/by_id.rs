@@ -113,7 +113,11 @@ impl<T: Keyed + Clone + Send + Sync + 'static> Reducer<Vec<T>> for ById {
                         *slot = item;
                     }
                 }
-                UndoStep::Removed(at) => value.extend_at(at, old.pop()),
+                UndoStep::Removed(at) => {
+                    if let Some(item) = old.pop() {
+                        value.insert(at.min(value.len()), item);
+                    }
+                }
             }
         }
     }
@@ -140,18 +144,6 @@ fn reduce_one<T>(
             done((UndoStep::Removed(at), Some(old)));
         }
         (KeyedWrite::Remove(_), None) => {}
-    }
-}
-
-trait ExtendAt<T> {
-    fn extend_at(&mut self, at: usize, item: Option<T>);
-}
-
-impl<T> ExtendAt<T> for Vec<T> {
-    fn extend_at(&mut self, at: usize, item: Option<T>) {
-        if let Some(item) = item {
-            self.insert(at.min(self.len()), item);
-        }
     }
 }
 

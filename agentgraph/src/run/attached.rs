@@ -64,7 +64,7 @@ impl Attached {
     }
 
     pub(in crate::run) fn kept_by(&mut self, saver: Arc<dyn Checkpointer>, codec: Codec) {
-        self.persistence = Some(Persistence::new(saver, codec, Arc::from("")));
+        self.persistence = Some(Persistence::new(saver, codec));
     }
 }
 

@@ -1,7 +1,6 @@
 //! [`CancelThread`]: stopping the run of a thread from anywhere.
 
-use std::future::{Future, IntoFuture};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::run::attached::Attached;
 use crate::state::State;
 use agentgraph_checkpoint::leases;
 use agentgraph_checkpoint::services::{Services, yield_now};
-use agentgraph_checkpoint::{Checkpointer, HeldQuery};
+use agentgraph_checkpoint::{Checkpointer, HeldQuery, awaited};
 
 /// Greatest interval between two looks at a run that is to end.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -125,14 +124,7 @@ async fn wait_for_end(
     }
 }
 
-impl IntoFuture for CancelThread {
-    type Output = Result<Cancellation, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.ask())
-    }
-}
+awaited!([] CancelThread: 'static Result<Cancellation, Error> = |cancel| cancel.ask());
 
 /// # Steering from outside
 impl<S: State> CompiledGraph<S> {

@@ -15,6 +15,7 @@ use crate::run::attached::Attached;
 use crate::state::{State, StoredState};
 use crate::typed::express::TypedNodes;
 use crate::typed::{AnyUpdate, Seen};
+use crate::words::clones;
 use agentgraph_checkpoint::services::Services;
 use agentgraph_checkpoint::{Checkpointer, Store};
 
@@ -72,11 +73,7 @@ impl<S: State> CompiledGraph<S> {
     }
 }
 
-impl<S: State> Clone for CompiledGraph<S> {
-    fn clone(&self) -> Self {
-        CompiledGraph { any: Arc::clone(&self.any), state: PhantomData }
-    }
-}
+clones!([S: State] CompiledGraph<S> { any, state });
 
 impl<S: State> CompiledGraph<S> {
     /// Uses `services` for time and randomness.
@@ -323,6 +320,34 @@ impl<S: State> CompiledGraph<S> {
     /// ```
     pub fn topology(&self) -> crate::graph::GraphTopology {
         crate::graph::shown::of_compiled(&self.any.core)
+    }
+
+    /// The [`topology`](Self::topology) of a subgraph. `path` has the names of the nodes that lead to it, the
+    /// outermost first; an empty one is the graph itself. `None` if one of them is unknown or no graph.
+    ///
+    /// ```
+    /// # use agentgraph::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default)]
+    /// # struct Text {}
+    /// # async fn node() {}
+    /// # fn main() -> Result<()> {
+    /// let check = StateGraph::<Text>::new().node("spelling", node).edge(START, "spelling").compile()?;
+    /// let graph = StateGraph::new().node("check", check).edge(START, "check").compile()?;
+    /// let inside = graph.topology_inside(["check"]).expect("it is a graph");
+    /// assert_eq!(inside.nodes[0].name, "spelling");
+    /// assert_eq!(graph.topology_inside(["check", "spelling"]), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn topology_inside<N: AsRef<str>>(
+        &self,
+        path: impl IntoIterator<Item = N>,
+    ) -> Option<crate::graph::GraphTopology> {
+        let mut core = Arc::clone(&self.any.core);
+        for name in path {
+            core = core.subgraph(core.names.id(name.as_ref())? as usize)?;
+        }
+        Some(crate::graph::shown::of_compiled(&core))
     }
 
     /// Whether the graph was built by [`eager`](crate::StateGraph::eager).

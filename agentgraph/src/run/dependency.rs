@@ -2,7 +2,6 @@
 //! of passes.
 
 use crate::dependency::outputs::{Output, OutputTable, PassInput};
-use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -25,8 +24,9 @@ use crate::run::RunBuilder;
 use crate::run::history::History;
 use crate::run::view::Checkpoint;
 use crate::run::{Branch, CancelThread, RunningThreads, ThreadReport, WaitingThreads};
-use crate::words::InterruptId;
+use crate::words::{InterruptId, clones};
 use agentgraph_checkpoint::services::Services;
+use agentgraph_checkpoint::shows;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, Store};
 
 /// A runnable dependency graph, made by [`DependencyGraph::compile`](crate::DependencyGraph::compile).
@@ -353,17 +353,8 @@ impl<O: Output, S: PassInput> RunBuilder<Outputs<O, S>> {
     }
 }
 
-impl<O: Output, S: PassInput> Clone for CompiledDependencyGraph<O, S> {
-    fn clone(&self) -> Self {
-        CompiledDependencyGraph { graph: self.graph.clone(), wiring: Arc::clone(&self.wiring) }
-    }
-}
+clones!([O: Output, S: PassInput] CompiledDependencyGraph<O, S> { graph, wiring });
 
-impl<O: Output, S: PassInput> fmt::Debug for CompiledDependencyGraph<O, S> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("CompiledDependencyGraph")
-            .field("nodes", &self.wiring.names)
-            .field("fingerprint", &self.fingerprint())
-            .finish_non_exhaustive()
-    }
-}
+shows!([O: Output, S: PassInput] CompiledDependencyGraph<O, S>: |it| {
+    nodes: it.wiring.names, fingerprint: it.fingerprint()
+});

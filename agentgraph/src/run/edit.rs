@@ -1,8 +1,6 @@
 //! [`StateEdit`]: changing the state of a thread without running anything.
 
-use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::engine::call::edit::Edit;
@@ -14,7 +12,7 @@ use crate::run::view;
 use crate::state::State;
 use crate::step::IntoGotos;
 use crate::typed::AnyUpdate;
-use agentgraph_checkpoint::CheckpointId;
+use agentgraph_checkpoint::{CheckpointId, awaited};
 
 /// A builder of a change to a thread's state: `graph.update_state("t-1").update(..).await?`. Awaiting it
 /// returns the checkpoint that it made.
@@ -232,13 +230,8 @@ async fn make(
     })
 }
 
-impl<S: State> IntoFuture for StateEdit<S> {
-    type Output = Result<CheckpointId, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        let StateEdit { graph, thread, at, before: mut edits, edit, .. } = self;
-        edits.push(edit);
-        Box::pin(make(graph, thread, at, edits))
-    }
-}
+awaited!([S: State] StateEdit<S>: 'static Result<CheckpointId, Error> = |whole| {
+    let StateEdit { graph, thread, at, before: mut edits, edit, .. } = whole;
+    edits.push(edit);
+    make(graph, thread, at, edits)
+});

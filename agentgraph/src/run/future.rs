@@ -1,6 +1,5 @@
 //! [`RunFuture`]: a call that is awaited.
 
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -12,6 +11,7 @@ use crate::error::Error;
 use crate::state::State;
 use crate::typed::AnyState;
 use crate::words::Outcome;
+use agentgraph_checkpoint::shows;
 
 /// The work of a call. It is boxed where the engine is compiled, so that nothing of it is compiled again
 /// where the call is awaited.
@@ -40,8 +40,4 @@ impl<S: State, O: From<S>> Future for RunFuture<S, O> {
     }
 }
 
-impl<S: State, O> fmt::Debug for RunFuture<S, O> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("RunFuture").finish_non_exhaustive()
-    }
-}
+shows!([S: State, O] RunFuture<S, O>: |_it| {});

@@ -5,7 +5,6 @@
 //! turn. A page of *n* rows has at most *log n* copies, which share unchanged values. For a small state there
 //! is a copy for each row, and each row is applied once.
 
-use std::future::{Future, IntoFuture};
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,11 +17,12 @@ use super::view::{Checkpoint, FoundCheckpoint, parent, state_at};
 use crate::engine::load::{Replay, apply_row, fill_references, replay};
 use crate::error::Error;
 use crate::persistence::Persistence;
+use crate::record::header::Header;
 use crate::run::attached::Attached;
 use crate::state::State;
 use crate::typed::AnyState;
 use agentgraph_checkpoint::engine::{page, unreadable};
-use agentgraph_checkpoint::{CheckpointId, ListQuery, Place, Row, RowKind, Source};
+use agentgraph_checkpoint::{CheckpointId, ListQuery, Place, Row, RowKind, Source, awaited};
 
 /// A query of a thread's history: `graph.history("t-1").limit(10).await?`. It starts at the newest checkpoint
 /// and goes back over the branches that its branch started from.
@@ -132,14 +132,8 @@ impl<S: State> History<S> {
     }
 }
 
-impl<S: State> IntoFuture for History<S> {
-    type Output = Result<Vec<Checkpoint<S>>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.stream().try_collect())
-    }
-}
+awaited!([S: State] History<S>: 'static Result<Vec<Checkpoint<S>>, Error> =
+    |history| history.stream().try_collect());
 
 /// The checkpoints of a thread, newest first: see [`History::stream`].
 #[must_use = "a stream does nothing until it is polled"]
@@ -228,7 +222,7 @@ enum Next {
 struct Page {
     /// Oldest first.
     rows: Vec<Row>,
-    /// Ranges of rows, oldest first, each with the fields at its first row.
+    /// Ranges of rows, oldest first, each with the fields at its first row and an empty header.
     open: Vec<(Replay, Range<usize>)>,
     halves: bool,
     /// Whether the next checkpoint may be the last one of its branch, which has pending writes.
@@ -288,12 +282,14 @@ impl Walk {
         let mut tail = persistence.saver.get(place, Some(oldest)).await?.unwrap_or_default();
         let fields = bytes + tail.rows.iter().map(|row| row.record.len()).sum::<usize>();
         let halves = fields.saturating_mul(rows.len()) > COPIES;
-        let replayed = replay(&*persistence.saver, place, &mut tail).await?;
+        let mut replayed = replay(&*persistence.saver, place, &mut tail).await?;
         if let Some(parent) = parent(&replayed) {
             let before = parent.step.checked_add(1);
             let may_be_last = parent.branch != oldest.branch;
             self.next = Next::At { branch: Some(parent.branch), before, may_be_last };
         }
+        // The others have headers of their own: this one is not cloned for them.
+        replayed.header = Header::default();
         let open = vec![(*replayed, 0..rows.len())];
         self.page = Page { rows, open, halves, may_be_last };
         Ok(true)
@@ -310,6 +306,7 @@ impl Page {
             self.go_on(&mut replayed, range.start + 1..middle + 1, persistence, place).await?;
             range.start = middle;
         }
+        replayed.read_header(place)?;
         Ok(Some(replayed))
     }
 
@@ -327,7 +324,6 @@ impl Page {
             apply_row(replayed, row.id, row.kind, &row.record)
                 .map_err(|error| unreadable(place, row.id, error))?;
         }
-        replayed.read_header(place)?;
         fill_references(&*persistence.saver, place, replayed).await
     }
 }

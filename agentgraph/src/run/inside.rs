@@ -62,7 +62,7 @@ impl<S: State> CompiledGraph<S> {
         for level in namespace.split('|') {
             let node = level.split(':').next().unwrap_or_default();
             let core = found.as_ref().map_or(&self.any.core, |(graph, _)| &graph.core);
-            let entry = core.nodes.get(*core.by_name.get(node)? as usize)?;
+            let entry = core.nodes.get(core.names.id(node)? as usize)?;
             found = Some(*entry.graph.as_ref()?.attached().downcast().ok()?);
         }
         let (mut graph, codec) = found?;

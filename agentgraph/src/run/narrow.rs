@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::compiled::CompiledGraph;
 use crate::run::RunBuilder;
 use crate::state::State;
-use crate::words::InterruptId;
+use crate::words::{InterruptId, clones};
 
 /// A graph whose runs take an `I` and show an `O`: see [`CompiledGraph::narrow`].
 pub struct Narrow<S: State, I, O> {
@@ -81,11 +81,7 @@ impl<S: State, I: Into<S::Update>, O: From<S>> Narrow<S, I, O> {
     }
 }
 
-impl<S: State, I, O> Clone for Narrow<S, I, O> {
-    fn clone(&self) -> Self {
-        Narrow { graph: self.graph.clone(), between: PhantomData }
-    }
-}
+clones!([S: State, I, O] Narrow<S, I, O> { graph, between });
 
 impl<S: State, I, O> fmt::Debug for Narrow<S, I, O> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -39,7 +39,6 @@ use crate::run::outcome::stored_stuck_error;
 use crate::run::parts::RunParts;
 use crate::session::Sessions;
 use crate::typed::{AnyState, AnyUpdate};
-use crate::words::namespace;
 use crate::words::{Durability, Interrupt, Memory};
 use agentgraph_checkpoint::engine::page;
 use agentgraph_checkpoint::header::StoredMemories;
@@ -77,10 +76,9 @@ pub(crate) enum ChildEnd {
 /// A call, with the data that its parts need.
 struct ChildCall<'a> {
     callee: &'a Callee,
-    outer: &'a Arc<RunShared>,
-    request: TaskRequest,
-    namespace: Arc<str>,
-    call: StoredCall,
+    outer: &'a Arc<Outer>,
+    /// Its result is the sum of its updates.
+    updates: bool,
     /// The store and thread of the call, if it is stored.
     kept: Option<(Persistence, Arc<str>)>,
 }
@@ -113,28 +111,27 @@ async fn enter_call(
     if outer.subgraphs_around() >= MAX_DEPTH {
         return Err(outer.control.put_inside(request, ChildPause::Broken(too_deep())).into());
     }
-    let nowhere = SubgraphCall { task: TaskId::from_u128(0), again: false, shares_memory: false };
+    let nowhere = SubgraphCall { task: Some(TaskId::from_u128(0)), again: false, shares_memory: false };
     let nest = outer.nest.as_deref();
     let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
-    let node = &*outer.name_of(request.node);
-    let name: Arc<str> = Arc::from(namespace(outer.namespace(), node, callee.memory, call.task));
-    if callee.memory == Memory::PerThread && (call.shares_memory || !outer.claim_memory(request, &name)) {
+    let inherits_host = callee.graph.host.is_none();
+    let around = Outer::new(Arc::clone(&outer), request, callee.memory, call.task, inherits_host);
+    if callee.memory == Memory::PerThread
+        && (call.shares_memory || !outer.claim_memory(request, around.namespace()))
+    {
         return Err(called_twice().into());
     }
     let saver = nest.and_then(|nest| nest.saver.clone()).filter(|_| callee.memory != Memory::None);
-    let kept = saver
-        .zip(outer.thread.clone())
-        .map(|(saver, thread)| (Persistence::new(saver, callee.codec, Arc::clone(&name)), thread));
+    let kept = saver.zip(outer.thread.clone()).map(|(saver, thread)| {
+        (Persistence::inside(saver, callee.codec, Arc::clone(around.namespace())), thread)
+    });
     if let Some((persistence, _)) = &kept
         && let Some(refused) = callee.graph.core.refusal(&*persistence.saver)
     {
         let broken = ChildPause::Broken(Error::new(refused.code.into(), refused.why));
         return Err(outer.control.put_inside(request, broken).into());
     }
-    let updates = begin.state.is_some();
-    let is_named = callee.memory == Memory::PerThread;
-    let stored = StoredCall { task: call.task, updates, is_named, unnamed: None };
-    let entry = ChildCall { callee, outer: &outer, request, namespace: name, call: stored, kept };
+    let entry = ChildCall { callee, outer: &Arc::new(around), updates: begin.state.is_some(), kept };
     let may_be_there = call.again || callee.memory == Memory::PerThread;
     match entry.run(begin, may_be_there).await {
         Ok((end, memories)) => {
@@ -179,7 +176,7 @@ impl ChildCall<'_> {
             _ => CallGround::default(),
         };
         let opening = match ground.found {
-            Some(found) if !found.is(self.call) => {
+            Some(found) if !found.is(self.call()) => {
                 self.start_on_earlier_state(begin, found, ground.branch, ground.unnamed)?
             }
             Some(found) if found.has_ended() => return self.recall_ended(found).await,
@@ -198,7 +195,7 @@ impl ChildCall<'_> {
     /// Calls the tasks here, or on the host of the graph or of the run around it.
     fn runner(&self) -> TaskRunner {
         let Callee { graph, codec, .. } = self.callee;
-        let around = self.outer.nest.as_ref().and_then(|nest| nest.host.as_ref());
+        let around = self.outer.shared.nest.as_ref().and_then(|nest| nest.host.as_ref());
         match (&graph.host, around) {
             (None, Some(inherited)) => {
                 TaskRunner::Host(Arc::new(HostRunner::new(Arc::clone(inherited), *codec)))
@@ -210,14 +207,21 @@ impl ChildCall<'_> {
     fn journal(&self, unnamed: Option<CheckpointId>) -> Option<Box<Journal>> {
         let (persistence, thread) = self.kept.as_ref()?;
         let channels = self.callee.graph.core.schema.channels().len();
-        let mut journal = Box::new(Journal::new(persistence, Arc::clone(thread), self.outer.run, channels));
+        let run = self.outer.shared.run;
+        let mut journal = Box::new(Journal::new(persistence, Arc::clone(thread), run, channels));
         journal.set_call(self.call_after(unnamed));
         Some(journal)
     }
 
-    /// The call as its records contain it, in a memory in which an earlier release left that checkpoint.
+    /// The call as its records contain it.
+    fn call(&self) -> StoredCall {
+        let is_named = self.callee.memory == Memory::PerThread;
+        StoredCall { task: self.outer.task(), updates: self.updates, is_named, unnamed: None }
+    }
+
+    /// [`call`](Self::call), in a memory in which an earlier release left that checkpoint.
     fn call_after(&self, unnamed: Option<CheckpointId>) -> StoredCall {
-        StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call }
+        StoredCall { unnamed: unnamed.map(|id| (id.branch, id.step)), ..self.call() }
     }
 
     fn fresh(&self, begin: ChildInput, journal: Option<Box<Journal>>) -> ChildOpening {
@@ -244,7 +248,7 @@ impl ChildCall<'_> {
             if let Some(branch) = branch {
                 journal.fork(branch);
             }
-            journal.begin_run(self.outer.run);
+            journal.begin_run(self.outer.shared.run);
             journal.set_call(self.call_after(unnamed));
             if let Some(memories) = journal.memories() {
                 memories.begin_call();
@@ -290,14 +294,14 @@ impl ChildCall<'_> {
         {
             return Err(error.with_state(found.restored.state.value()).into());
         }
-        self.report_stuck(stuck_at_end(core, &self.namespace, header));
+        self.report_stuck(stuck_at_end(core, self.outer.namespace(), header));
         Ok(self.stored_end(found).await?)
     }
 
     async fn stored_end(&self, found: FoundRun) -> Result<(ChildEnd, StoredMemories), Error> {
         let memories =
             self.memories_after_call(found.replayed.header.memories.clone(), Some(found.replayed.id));
-        let end = if self.call.updates {
+        let end = if self.updates {
             ChildEnd::Updates(self.stored_total(&found).await?)
         } else {
             ChildEnd::State(found.restored.state)
@@ -307,8 +311,8 @@ impl ChildCall<'_> {
 
     /// The positions of memories after the call: those that it has called, and its own.
     fn memories_after_call(&self, mut called: StoredMemories, own: Option<CheckpointId>) -> StoredMemories {
-        if let Some(own) = own.filter(|_| self.call.is_named) {
-            called.insert(self.namespace.to_string(), (own.branch, own.step));
+        if let Some(own) = own.filter(|_| self.callee.memory == Memory::PerThread) {
+            called.insert(self.outer.namespace().to_string(), (own.branch, own.step));
         }
         called
     }
@@ -316,7 +320,7 @@ impl ChildCall<'_> {
     /// The sum of the updates in the records of the call.
     async fn stored_total(&self, found: &FoundRun) -> Result<AnyUpdate, Error> {
         let mut total = AnyUpdate::default();
-        let Some((persistence, _)) = self.kept.as_ref().filter(|_| self.call.updates) else {
+        let Some((persistence, _)) = self.kept.as_ref().filter(|_| self.updates) else {
             return Ok(total);
         };
         let core = &self.callee.graph.core;
@@ -335,7 +339,7 @@ impl ChildCall<'_> {
 
     fn place(&self) -> Place<'_> {
         let thread = self.kept.as_ref().map_or("", |(_, thread)| thread);
-        Place { thread, namespace: &self.namespace }
+        Place { thread, namespace: self.outer.namespace() }
     }
 
     async fn drive(&self, opening: ChildOpening) -> Result<(ChildEnd, StoredMemories), ChildStop> {
@@ -375,7 +379,7 @@ impl ChildCall<'_> {
         let ChildOpening { parts, total, input } = opening;
         let RunParts { position, inheritance, outputs, mut journal, sessions, sessions_changed } = parts;
         let graph = &self.callee.graph;
-        let outer = self.outer;
+        let outer = &self.outer.shared;
         let around = outer.nest.as_deref();
         let durability = around.map_or(Durability::Sync, |nest| nest.durability);
         if let Some(journal) = journal.as_mut().filter(|_| durability == Durability::Exit) {
@@ -393,12 +397,7 @@ impl ChildCall<'_> {
             nest.host.clone_from(&host);
             Box::new(nest)
         });
-        let root = match &outer.outer {
-            None => Arc::clone(outer),
-            Some(further) => Arc::clone(&further.root),
-        };
-        let namespace = Arc::clone(&self.namespace);
-        let events = self.events(&root);
+        let events = self.events();
         let once_storage = once_storage(journal.as_deref());
         let shared = RunShared {
             graph: Arc::clone(&graph.shared),
@@ -410,22 +409,14 @@ impl ChildCall<'_> {
             audience: EventQueue::audience(events.as_ref()),
             services: Arc::clone(&outer.services),
             bounds: Bounds::new(outer.bounds.max_supersteps, Spending::default()),
-            outer: Some(Box::new(Outer {
-                shared: Arc::clone(outer),
-                request: self.request,
-                root,
-                namespace,
-                depth: 1 + outer.subgraphs_around(),
-                call: self.call.task.to_string(),
-                inherits_host: graph.host.is_none(),
-            })),
+            outer: Some(Arc::clone(self.outer)),
             nest,
             editing: Editing::at(
                 Arc::clone(&graph.core) as Arc<dyn Desk>,
                 journal.is_some() || host.is_some(),
             ),
         };
-        let traced = self.call.updates.then_some(total);
+        let traced = self.updates.then_some(total);
         let records = Records::new(journal, &position, outputs, traced);
         let runtime = TaskRuntime::new(runner, Arc::new(shared), graph.core.rules.siblings, places);
         // No stops of its own: those of the root end the task that polls this run, or are seen at its
@@ -436,21 +427,22 @@ impl ChildCall<'_> {
     }
 
     /// The queue for its events, if the stream includes subgraphs.
-    fn events(&self, root: &RunShared) -> Option<Arc<EventQueue>> {
-        let to = Arc::clone(root.nest.as_ref()?.hears.as_ref()?).downcast::<EventQueue>().ok()?;
+    fn events(&self) -> Option<Arc<EventQueue>> {
+        let hears = self.outer.root.nest.as_ref()?.hears.as_ref()?;
+        let to = Arc::clone(hears).downcast::<EventQueue>().ok()?;
         let graph = &self.callee.graph;
         let schema = graph.core.schema.clone();
-        let namespace = Arc::clone(&self.namespace);
+        let namespace = Arc::clone(self.outer.namespace());
         let inside = ChildEvents::new(to, namespace, schema, self.callee.codec);
         let events = EventQueue::inside(inside, &graph.shared.names);
-        events.begin(self.outer.run);
+        events.begin(self.outer.shared.run);
         Some(Arc::new(events))
     }
 
     fn end(&self, end: CallEnd, pause: Pause) -> Result<ChildEnd, ChildStop> {
         match pause {
             Pause::Finished => {
-                let own = end.stuck.into_iter().map(|stuck| stuck.within(&self.namespace));
+                let own = end.stuck.into_iter().map(|stuck| stuck.within(self.outer.namespace()));
                 self.report_stuck(own.chain(end.stuck_inside).collect());
                 Ok(match end.updates {
                     Some(total) => ChildEnd::Updates(total),
@@ -477,20 +469,20 @@ impl ChildCall<'_> {
 
     /// Reports to the parent run the joins that were still waiting at the end.
     fn report_stuck(&self, joins: Vec<StoredStuck>) {
-        if let Some(nest) = &self.outer.nest {
-            let TaskRequest { step, index, handles, .. } = self.request;
+        if let Some(nest) = &self.outer.shared.nest {
+            let TaskRequest { step, index, handles, .. } = self.outer.request;
             nest.put_stuck((step, index, handles), joins);
         }
     }
 
     /// Whether it asks without a store although the parent run has one and could be asked later.
     fn asks_without_store(&self) -> bool {
-        self.kept.is_none() && self.outer.nest.as_ref().is_some_and(|nest| nest.saver.is_some())
+        self.kept.is_none() && self.outer.shared.nest.as_ref().is_some_and(|nest| nest.saver.is_some())
     }
 
     fn named(&self, mut interrupt: Interrupt) -> Interrupt {
         if interrupt.namespace.is_empty() {
-            (*self.namespace).clone_into(&mut interrupt.namespace);
+            interrupt.namespace = self.outer.namespace().to_string();
         }
         interrupt
     }

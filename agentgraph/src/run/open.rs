@@ -253,7 +253,7 @@ impl<'a> StoredTasks<'a> {
         let step = step_place(place, header, id);
         let tasks = (0..frontier.len()).map(|index| {
             let mut node = names[frontier.task(index).0 as usize].clone();
-            let mut id = task_id(step, &frontier, index, &|node| names[node as usize].clone());
+            let mut id = task_id(step, &frontier, index, &|node| &names[node as usize]);
             if let Some(failure) = left.get(&id).and_then(|left| left.failure.as_ref())
                 && let Some(handler) = handler_of(core, failure.node())
             {
@@ -272,8 +272,8 @@ impl<'a> StoredTasks<'a> {
         // A failed node may have called subgraphs itself: its handler has another id.
         let (frontier, names) = named_frontier(header);
         let step = step_place(place, header, id);
-        let own = (0..frontier.len())
-            .map(|index| task_id(step, &frontier, index, &|node| names[node as usize].clone()));
+        let own =
+            (0..frontier.len()).map(|index| task_id(step, &frontier, index, &|node| &names[node as usize]));
         ids.extend(own);
         ids.extend(self.all().into_iter().map(|task| task.id));
         ids

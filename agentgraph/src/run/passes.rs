@@ -2,7 +2,6 @@
 
 use crate::dependency::outputs::{Output, PassInput};
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 use super::dependency::CompiledDependencyGraph;
@@ -10,12 +9,13 @@ use crate::dependency::outputs::Outputs;
 use crate::error::Error;
 use crate::run::RunBuilder;
 use crate::words::Outcome;
+use agentgraph_checkpoint::shows;
 
 /// Default number of remembered passes.
 const HISTORY: usize = 16;
 
 /// A series of passes of one graph. Each has the last outputs of all nodes, which
-/// [skipped](crate::dependency::PassEdits::skip) nodes use again. A failed pass leaves the outputs of its
+/// [skipped](crate::edit::Edits::skip) nodes use again. A failed pass leaves the outputs of its
 /// finished nodes; a dropped one leaves nothing.
 ///
 /// For passes that outlive the process, add a [checkpointer](crate::CompiledDependencyGraph::checkpointer) to
@@ -112,8 +112,4 @@ impl<O: Output, S: PassInput> Passes<O, S> {
     }
 }
 
-impl<O: Output, S: PassInput> fmt::Debug for Passes<O, S> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Passes").field("finished", &self.history.len()).finish_non_exhaustive()
-    }
-}
+shows!([O: Output, S: PassInput] Passes<O, S>: |it| { finished: it.history.len() });

@@ -13,7 +13,7 @@ use crate::run::view;
 use crate::run::waiting::reported_stops;
 use crate::run::{Checkpoint, CompiledGraph};
 use crate::state::State;
-use crate::words::{Interrupt, InterruptKind, until_text};
+use crate::words::{Interrupt, InterruptKind, quoted, until_text};
 use agentgraph_checkpoint::{CheckpointId, HeldQuery, RunId, leases};
 
 /// What is open in a thread, and why. Made by [`CompiledGraph::report`]; shown as text, it has a line for
@@ -282,13 +282,10 @@ impl fmt::Display for OpenWork {
             OpenReason::Inside(namespace) => write!(out, "has called the subgraph `{namespace}`"),
             OpenReason::Deferred => out.write_str("is deferred until nothing else can run"),
             OpenReason::Joins { arrived, missing, until } => {
-                write!(out, "waits for {} (arrived: {})", named(missing), named(arrived))?;
+                let [missing, arrived] = [missing, arrived].map(|nodes| quoted(nodes, ", "));
+                write!(out, "waits for {missing} (arrived: {arrived})")?;
                 until.iter().try_for_each(|until| write!(out, ", {} at most", until_text(*until)))
             }
         }
     }
-}
-
-fn named(nodes: &[String]) -> String {
-    nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ")
 }

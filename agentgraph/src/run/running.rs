@@ -1,7 +1,5 @@
 //! The threads of a store that runs have.
 
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -11,7 +9,7 @@ use crate::run::CompiledGraph;
 use crate::run::attached::Attached;
 use crate::state::State;
 use agentgraph_checkpoint::leases;
-use agentgraph_checkpoint::{HeldLease, HeldQuery};
+use agentgraph_checkpoint::{HeldLease, HeldQuery, awaited};
 
 /// A query of the threads of a store that are running: `graph.running().limit(50).await?` returns them in
 /// alphabetical order, whichever process and graph runs them. An edit of a thread's state counts as a run
@@ -96,14 +94,7 @@ impl RunningThread {
     }
 }
 
-impl IntoFuture for RunningThreads {
-    type Output = Result<Vec<RunningThread>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.ask())
-    }
-}
+awaited!([] RunningThreads: 'static Result<Vec<RunningThread>, Error> = |query| query.ask());
 
 /// # Threads that run
 impl<S: State> CompiledGraph<S> {

@@ -1,7 +1,5 @@
 //! Maintaining threads: pruning by hand and by policy, deleting, copying.
 
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::{FutureExt, TryFutureExt};
@@ -23,7 +21,7 @@ use agentgraph_checkpoint::catalog::namespaces;
 use agentgraph_checkpoint::engine::Leased;
 use agentgraph_checkpoint::prune::{prune_place, remove_place};
 use agentgraph_checkpoint::upkeep::{compact, copy_thread};
-use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Retention, TaskId};
+use agentgraph_checkpoint::{CheckpointId, Checkpointer, Place, Retention, TaskId, awaited};
 use tokio_util::sync::CancellationToken;
 
 /// A builder of a pruning: `graph.prune(Retention::keep_last(10)).await?` for every thread of the store, or
@@ -111,14 +109,7 @@ impl Prune {
     }
 }
 
-impl IntoFuture for Prune {
-    type Output = Result<Pruned, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.carry_out())
-    }
-}
+awaited!([] Prune: 'static Result<Pruned, Error> = |prune| prune.carry_out());
 
 /// Whether enough was stored since a call started to make pruning worthwhile.
 pub(super) fn is_due(retention: &Retention, began_at: u64, ended_at: Option<CheckpointId>) -> bool {

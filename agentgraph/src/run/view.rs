@@ -130,6 +130,21 @@ pub struct Checkpoint<S> {
     pub(in crate::run) drawn: Option<super::drawn::Drawn>,
 }
 
+/// Moves the fields that a checkpoint and its sent form have in common into a new one of either.
+macro_rules! with_common_fields {
+    ($from:ident, $into:ident { $($own:tt)* }) => {
+        $into {
+            id: $from.id, parent: $from.parent, run: $from.run, source: $from.source, created: $from.created,
+            merged: $from.merged, next: $from.next, finished: $from.finished, deferred: $from.deferred,
+            interrupts: $from.interrupts, steps: $from.steps, children: $from.children,
+            abandoned: $from.abandoned, edits: $from.edits, skips: $from.skips, memories: $from.memories,
+            unknown_fields: $from.unknown_fields,
+            $($own)*
+        }
+    };
+}
+pub(super) use with_common_fields;
+
 impl Checkpoint<AnyState> {
     /// The same checkpoint with the type of its state.
     pub(super) fn typed<S: State>(self) -> Checkpoint<S> {
@@ -138,33 +153,15 @@ impl Checkpoint<AnyState> {
 
     /// The same checkpoint with its state in another form.
     pub(super) fn with_values<S>(self, form: impl FnOnce(AnyState) -> S) -> Checkpoint<S> {
-        let Checkpoint { id, parent, run, source, created, values, next, finished, deferred, .. } = self;
-        let Checkpoint { interrupts, failures, steps, children, abandoned, edits, .. } = self;
-        let Checkpoint { merged, skips, memories, unknown_fields, .. } = self;
-        let values = form(values);
-        Checkpoint {
-            #[cfg(feature = "draw")]
-            drawn: self.drawn,
-            id,
-            parent,
-            run,
-            source,
-            created,
-            values,
-            merged,
-            next,
-            finished,
-            deferred,
-            interrupts,
-            failures,
-            steps,
-            children,
-            abandoned,
-            edits,
-            skips,
-            memories,
-            unknown_fields,
-        }
+        with_common_fields!(
+            self,
+            Checkpoint {
+                #[cfg(feature = "draw")]
+                drawn: self.drawn,
+                values: form(self.values),
+                failures: self.failures,
+            }
+        )
     }
 }
 
@@ -389,7 +386,7 @@ impl FoundCheckpoint<'_> {
     fn failures_of_pass(&self, left: &Leftovers) -> Vec<Failure> {
         let tasks = left.iter().filter(|(task, _)| **task != OF_RUN);
         let mut found: Vec<Failure> = tasks.filter_map(|(_, left)| left.failed().cloned()).collect();
-        let at = |failure: &Failure| self.graph.core.by_name.get(failure.node()).copied().unwrap_or(u32::MAX);
+        let at = |failure: &Failure| self.graph.core.names.id(failure.node()).unwrap_or(u32::MAX);
         found.sort_by(|a, b| (at(a), a.node()).cmp(&(at(b), b.node())));
         found.extend(failure_of_all(self.place, left));
         found
@@ -404,7 +401,7 @@ impl FoundCheckpoint<'_> {
         let (core, place) = (&self.graph.core, self.place);
         let (run, id) = (self.replayed.header.run, self.replayed.id);
         let declared = core.names.iter().map(|name| &**name);
-        let temporary = more.iter().map(|name| &**name).filter(|name| !core.by_name.contains_key(*name));
+        let temporary = more.iter().map(|name| &**name).filter(|name| core.names.id(name).is_none());
         let steps = declared.chain(temporary).flat_map(|node| {
             let Place { thread, namespace } = place;
             let CheckpointId { branch, step: parent, .. } = id;
@@ -434,7 +431,7 @@ impl FoundCheckpoint<'_> {
             let task = OpenTask { id: *task, node: request.node.clone(), left: Some(left) };
             checkpoint.interrupts.extend(interrupts(place, &task));
         }
-        let at = |interrupt: &Interrupt| core.by_name.get(&*interrupt.node).copied().unwrap_or(u32::MAX);
+        let at = |interrupt: &Interrupt| core.names.id(&interrupt.node).unwrap_or(u32::MAX);
         checkpoint.interrupts.sort_by_key(|interrupt| (at(interrupt), interrupt.id));
         checkpoint.failures = self.failures_of_pass(left);
         checkpoint.steps = self.steps_of_pass(&checkpoint.next, left);

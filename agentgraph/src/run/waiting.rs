@@ -1,8 +1,6 @@
 //! The threads of a store that wait for an answer or a `proceed`.
 
 use std::collections::BTreeMap;
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -15,7 +13,7 @@ use crate::run::attached::Attached;
 use crate::state::State;
 use crate::words::{Interrupt, StoredStop, first_end};
 use agentgraph_checkpoint::catalog;
-use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery};
+use agentgraph_checkpoint::{Checkpointer, Waiting, WaitingQuery, awaited};
 
 /// A query of all threads of a store: `graph.waiting().limit(50).await?` returns the waiting ones, in
 /// alphabetical order. A thread waits for answers to interrupts, for the end of a
@@ -239,14 +237,7 @@ fn read_reported_stops(bytes: &[u8]) -> Result<Vec<StoredStop>, Error> {
     if bytes.is_empty() { Ok(Vec::new()) } else { from_bytes(bytes) }
 }
 
-impl IntoFuture for WaitingThreads {
-    type Output = Result<Vec<WaitingThread>, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.ask())
-    }
-}
+awaited!([] WaitingThreads: 'static Result<Vec<WaitingThread>, Error> = |query| query.ask());
 
 /// # Threads that wait
 impl<S: State> CompiledGraph<S> {

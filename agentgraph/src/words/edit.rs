@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::quoted;
-use super::rejection::EditError;
+use super::rejection::{EditError, Rejection};
 
 /// One temporary edit, by the names that the graph and its drawing use.
 ///
@@ -69,6 +69,29 @@ pub enum GraphEdit {
         /// Their names.
         nodes: Vec<String>,
     },
+}
+
+impl GraphEdit {
+    /// Adds a node that is a function.
+    pub(crate) fn of_function(name: impl AsRef<str>) -> Self {
+        GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null }
+    }
+
+    /// Adds a node that a template makes from `args`.
+    pub(crate) fn of_template(
+        name: impl AsRef<str>,
+        template: impl AsRef<str>,
+        args: impl Serialize,
+    ) -> Result<Self, EditError> {
+        let (name, template) = (name.as_ref().into(), Some(template.as_ref().into()));
+        match serde_json::to_value(args) {
+            Ok(args) => Ok(GraphEdit::AddNode { name, template, args }),
+            Err(error) => {
+                let edit = GraphEdit::AddNode { name, template, args: Value::Null };
+                Err(EditError::new(edit, Rejection::BadArguments(error.to_string())))
+            }
+        }
+    }
 }
 
 impl fmt::Display for GraphEdit {

@@ -6,7 +6,7 @@ use super::state::{WorkflowState, WorkflowUpdate, WorkflowValue};
 use crate::erased::FnCall;
 use crate::error::BoxError;
 use crate::extract::{FromTask, Task};
-use crate::node::Node;
+use crate::node::{Node, for_prefixes};
 use crate::step::Step;
 
 /// The functions that can be a [`Workflow`](super::Workflow): up to seven extractors, then the input. The
@@ -59,11 +59,4 @@ macro_rules! workflow_functions {
     };
 }
 
-workflow_functions!();
-workflow_functions!(A1);
-workflow_functions!(A1 A2);
-workflow_functions!(A1 A2 A3);
-workflow_functions!(A1 A2 A3 A4);
-workflow_functions!(A1 A2 A3 A4 A5);
-workflow_functions!(A1 A2 A3 A4 A5 A6);
-workflow_functions!(A1 A2 A3 A4 A5 A6 A7);
+for_prefixes!(workflow_functions! [] A1 A2 A3 A4 A5 A6 A7);

@@ -330,6 +330,7 @@ async fn an_answer_stays_if_fewer_questions_are_asked_but_not_if_another_one_tak
     }
 }
 
+#[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn values_with_equal_json_are_the_same_question() {
     #[derive(serde::Serialize)]
@@ -371,10 +372,7 @@ async fn values_with_equal_json_are_the_same_question() {
                 StateGraph::new().node("asks", node).edge(START, "asks")
             };
             let graph = graph_of(kind, build);
-            #[cfg(feature = "sqlite")]
             let graph = graph.checkpointer(SqliteSaver::in_memory().unwrap());
-            #[cfg(not(feature = "sqlite"))]
-            let graph = graph.checkpointer(MemorySaver::new());
             graph.invoke(Words::update()).thread("t").await.unwrap();
             let done = graph.resume("yes").thread("t").await.unwrap();
             assert_eq!(text(done.output()), "yes", "{kind}: {:?}", done.interrupts());

@@ -151,6 +151,13 @@ async fn events_of_parallel_and_nested_subgraphs_carry_their_namespace() {
     };
     assert_eq!(order("left"), ["[left]1 update before", "[left]2 update inner"]);
     assert_eq!(order("left/inner"), ["[left/inner]1 update before", "[left/inner]2 update inner"]);
+    let tasks: Vec<String> = events.iter().filter_map(|event| Some(event.task?.id.to_string())).collect();
+    let mut around =
+        events.iter().flat_map(|event| event.namespace.split('|')).filter(|part| !part.is_empty());
+    assert!(
+        around.all(|part| tasks.iter().any(|task| part.ends_with(task))),
+        "the namespace names the tasks around it, in a run that stores nothing, too"
+    );
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ fn graph() -> Result<CompiledGraph<Steps>, Problem> {
     Ok(graph.edge(START, "first").edge("first", "second").compile()?)
 }
 
-/// Serves the bytes of a thread and of a stream, which are in a file, to whoever asks.
+/// Serves the bytes of a thread and of a stream, which are in a file.
 pub(crate) async fn floor(recorded: &str, port: u16) -> Result<(), Problem> {
     let recorded: Value = serde_json::from_slice(&std::fs::read(recorded)?)?;
     let thread = Bytes::from(recorded["thread"].to_string());

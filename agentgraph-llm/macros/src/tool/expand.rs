@@ -72,7 +72,7 @@ pub(super) fn fallback(tool: &ToolFunction) -> TokenStream {
     }
 }
 
-/// The type of the tool. Its name is one that nobody writes, so it collides with no module and no type.
+/// The type of the tool. Its name is unlikely in code, so it collides with no module and no type.
 fn type_name(tool: &ToolFunction) -> Ident {
     format_ident!("__tool_{}", tool.function.sig.ident.unraw(), span = tool.function.sig.ident.span())
 }

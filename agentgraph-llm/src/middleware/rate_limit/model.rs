@@ -22,7 +22,7 @@ use crate::model::{ChatModel, ChatRequest, ChatStream, ModelInfo, TokenCount};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RateLimitedModel {
     model: Arc<dyn ChatModel>,
     limiter: RateLimiter,
@@ -48,12 +48,5 @@ impl ChatModel for RateLimitedModel {
 
     async fn count_tokens(&self, request: &ChatRequest) -> Result<TokenCount> {
         self.model.count_tokens(request).await
-    }
-}
-
-impl std::fmt::Debug for RateLimitedModel {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut parts = out.debug_struct("RateLimitedModel");
-        parts.field("model", &self.model.info().model).field("limiter", &self.limiter).finish()
     }
 }

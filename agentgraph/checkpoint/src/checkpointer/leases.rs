@@ -23,7 +23,7 @@ use crate::lease::{Claim, HearsStops, HeldLease, HeldQuery, LeaseTerms};
 /// let store = MemorySaver::new();
 /// let until = UNIX_EPOCH + Duration::from_secs(30);
 /// let terms = LeaseTerms { now: UNIX_EPOCH, until, seize: false };
-/// let Claim::Granted { fence } = store.acquire("t-1", terms).await? else { panic!("nobody has it") };
+/// let Claim::Granted { fence } = store.acquire("t-1", terms).await? else { panic!("it has no owner") };
 /// assert_eq!(store.acquire("t-1", terms).await?, Claim::Held { fence, until });
 ///
 /// assert_eq!(store.ask_to_stop("t-1", UNIX_EPOCH).await?, Some(fence));
@@ -62,8 +62,8 @@ pub trait Leases: Send + Sync {
     /// intervals, so a store that cannot know may wait for ever.
     async fn released(&self, thread: &str, fence: u64);
 
-    /// Asks the writer that has the thread at `now` to stop, and returns its fence; `None` if nobody has the
-    /// thread. Asking again changes nothing.
+    /// Asks the writer that has the thread at `now` to stop, and returns its fence; `None` if the
+    /// thread has no owner. Asking again changes nothing.
     ///
     /// The request belongs to that fence: it ends with the lease, and no later writer of the thread sees it.
     /// The lease stays valid, since the writer stores what it has done before it stops.

@@ -2,7 +2,7 @@
 
 use super::extension::catalog;
 use super::values::full;
-use super::{Clause, Store, Tried, listed_clauses};
+use super::{Clause, Store, Tried, ensure, listed_clauses};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
 use crate::id::{CheckpointId, TaskId};
@@ -24,9 +24,7 @@ async fn list_every_row(store: Store) -> Tried {
     for branch in [None, Some(0)] {
         let query = ListQuery { branch, ..ListQuery::default() };
         let found = store.list(place, query).await?.len();
-        if found as u64 != MANY {
-            return Err(format!("a list of branch {branch:?} has {found} of {MANY} rows").into());
-        }
+        ensure!(found as u64 == MANY, "a list of branch {branch:?} has {found} of {MANY} rows");
     }
     Ok(())
 }
@@ -60,12 +58,9 @@ async fn check_usage(store: &Store, when: &str, rows: u64, writes: u64, bytes: u
         0 => counted == 0,
         bytes => (bytes..2 * bytes).contains(&counted),
     };
-    if held.rows == rows && held.writes == writes && fits {
-        Ok(())
-    } else {
-        Err(format!(
-            "{when} `usage` returns {held:?}, but {rows} rows and {writes} writes of {bytes} bytes are stored"
-        )
-        .into())
-    }
+    ensure!(
+        held.rows == rows && held.writes == writes && fits,
+        "{when} `usage` returns {held:?}, but {rows} rows and {writes} writes of {bytes} bytes are stored"
+    );
+    Ok(())
 }

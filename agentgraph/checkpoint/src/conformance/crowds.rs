@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, join_all};
 use super::extension::{leases, upkeep};
 use super::script::acquire;
 use super::values::full;
-use super::{Clause, Store, Tried, listed_clauses};
+use super::{Clause, Store, Tried, ensure, listed_clauses};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreCode;
 use crate::id::{CheckpointId, TaskId};
@@ -57,9 +57,7 @@ async fn write_separate_threads(store: Store) -> Tried {
         let rows = store.list(Place::root(&thread), ListQuery::default()).await?;
         let found: Vec<Vec<u8>> = rows.into_iter().rev().map(|row| row.record).collect();
         let expected: Vec<Vec<u8>> = (0..STEPS).map(|step| format!("{run}.{step}").into_bytes()).collect();
-        if found != expected {
-            return Err(format!("thread {thread} does not have its {STEPS} steps in order").into());
-        }
+        ensure!(found == expected, "thread {thread} does not have its {STEPS} steps in order");
     }
     Ok(())
 }
@@ -88,12 +86,10 @@ async fn write_one_thread(store: Store) -> Tried {
             return Err(format!("{} writers stored step {step}", winners.len()).into());
         };
         let row = store.row(Place::root("t"), CheckpointId::new(0, step)).await?;
-        if row.is_none_or(|row| row.record != winner.to_be_bytes()) {
-            return Err(format!(
-                "step {step} holds the record of another writer than the one whose `put` succeeded"
-            )
-            .into());
-        }
+        ensure!(
+            row.is_some_and(|row| row.record == winner.to_be_bytes()),
+            "step {step} holds the record of another writer than the one whose `put` succeeded"
+        );
     }
     Ok(())
 }
@@ -115,18 +111,16 @@ async fn acquire_one_lease(store: Store) -> Tried {
         } else {
             claims
         };
-        let granted: Vec<u64> = claims
-            .into_iter()
-            .filter_map(|claim| match claim {
-                Claim::Granted { fence } => Some(fence),
-                Claim::Held { .. } => None,
-            })
-            .collect();
-        match granted[..] {
-            [fence] if fence > greatest => greatest = fence,
-            [fence] => return Err(format!("the fence {fence} is not greater than {greatest}").into()),
-            _ => return Err(format!("{} writers were granted the same lease", granted.len()).into()),
-        }
+        let fence = |claim: Claim| match claim {
+            Claim::Granted { fence } => Some(fence),
+            Claim::Held { .. } => None,
+        };
+        let granted: Vec<u64> = claims.into_iter().filter_map(fence).collect();
+        let [fence] = granted[..] else {
+            return Err(format!("{} writers were granted the same lease", granted.len()).into());
+        };
+        ensure!(fence > greatest, "the fence {fence} is not greater than {greatest}");
+        greatest = fence;
         if round % 2 == 0 {
             leases(&store)?.release("t", greatest).await?;
         }
@@ -153,16 +147,13 @@ async fn put_writes(store: Store) -> Tried {
     run_all(tasks).await?;
     let tail = store.get(place, None).await?.unwrap_or_default();
     let expected: Vec<PendingWrite> = (0..TASKS).flat_map(|task| [write(task, 0), write(task, 1)]).collect();
-    if tail.writes == expected {
-        Ok(())
-    } else {
-        Err(format!(
-            "{} of {} pending writes are stored, or their order is wrong",
-            tail.writes.len(),
-            expected.len()
-        )
-        .into())
-    }
+    ensure!(
+        tail.writes == expected,
+        "{} of {} pending writes are stored, or their order is wrong",
+        tail.writes.len(),
+        expected.len()
+    );
+    Ok(())
 }
 
 async fn copy_onto_one_thread(store: Store) -> Tried {
@@ -188,11 +179,11 @@ async fn copy_onto_one_thread(store: Store) -> Tried {
     let made: Vec<&str> = run_all(copiers.into_iter()).await?.into_iter().flatten().collect();
     let [source] = made[..] else { return Err(format!("{} copies were made", made.len()).into()) };
     let rows = store.list(Place::root("copy"), ListQuery::default()).await?;
-    if rows.len() as u64 == STEPS && rows.iter().all(|row| row.record == source.as_bytes()) {
-        Ok(())
-    } else {
-        Err(format!("the copy of {source} does not have its rows").into())
-    }
+    ensure!(
+        rows.len() as u64 == STEPS && rows.iter().all(|row| row.record == source.as_bytes()),
+        "the copy of {source} does not have its rows"
+    );
+    Ok(())
 }
 
 /// One writer commits deltas with segments and pending writes while others read.
@@ -229,19 +220,15 @@ async fn read_whole_commits(store: Store) -> Tried {
                 let mut expected: Vec<u64> = [0].into_iter().chain((8..=folded).step_by(8)).collect();
                 expected.extend(folded + 1..=last);
                 let steps: Vec<u64> = tail.rows.iter().map(|row| row.id.step).collect();
-                if steps != expected {
-                    return Err(format!(
-                        "`get` of checkpoint 0.{last} returned the steps {steps:?}, not {expected:?}"
-                    )
-                    .into());
-                }
+                ensure!(
+                    steps == expected,
+                    "`get` of checkpoint 0.{last} returned the steps {steps:?}, not {expected:?}"
+                );
                 let next = (last + 1).to_string().into_bytes();
-                if tail.writes.iter().any(|write| write.bytes != next) {
-                    return Err(format!(
-                        "`get` of checkpoint 0.{last} returned pending writes of another step"
-                    )
-                    .into());
-                }
+                ensure!(
+                    tail.writes.iter().all(|write| write.bytes == next),
+                    "`get` of checkpoint 0.{last} returned pending writes of another step"
+                );
                 tokio::task::yield_now().await;
             }
             Ok(())

@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use futures_util::FutureExt;
 
 use super::extension::leases;
-use super::{Clause, Store, Tried, listed_clauses};
+use super::{Clause, Store, Tried, ensure, listed_clauses};
 use crate::lease::{Claim, HearsStops, LeaseTerms};
 use crate::lock::Lock;
 use crate::services::yield_now;
@@ -59,9 +59,7 @@ async fn wait_while_held(store: Store) -> Tried {
 
 async fn free_with_let_go(store: Store) -> Tried {
     let fence = take(&store).await?.ok_or("a thread without a lease is held")?;
-    if take(&store).await?.is_some() {
-        return Err("the lease of a held thread is granted to another writer".into());
-    }
+    ensure!(take(&store).await?.is_none(), "the lease of a held thread is granted to another writer");
     leases(&store)?.let_go("t", fence);
     for _ in 0..LOOKS {
         if take(&store).await?.is_some() {
@@ -92,17 +90,14 @@ async fn tell_of_stops(store: Store) -> Tried {
     leases.hear_stops(listener);
     drop(dropped);
     let ask = || leases.ask_to_stop("t", UNIX_EPOCH);
-    if ask().await?.is_some() {
-        return Err("a thread without a lease is asked to stop".into());
-    }
+    ensure!(ask().await?.is_none(), "a thread without a lease is asked to stop");
     let fence = take(&store).await?.ok_or("a thread without a lease is held")?;
-    if ask().await? != Some(fence) {
-        return Err("the writer of a thread is not asked to stop".into());
-    }
+    ensure!(ask().await? == Some(fence), "the writer of a thread is not asked to stop");
     let heard = std::mem::take(&mut *heard.0.lock());
     let expected = [("t".to_owned(), fence)];
-    if heard == expected || (heard.is_empty() && store.outlives_its_process()) {
-        return Ok(());
-    }
-    Err(format!("the listener heard {heard:?} and not {expected:?}").into())
+    ensure!(
+        heard == expected || (heard.is_empty() && store.outlives_its_process()),
+        "the listener heard {heard:?} and not {expected:?}"
+    );
+    Ok(())
 }

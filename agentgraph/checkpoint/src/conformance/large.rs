@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::crowds::run_all;
 use super::extension::{catalog, upkeep};
-use super::{Clause, Store, Tried, listed_clauses};
+use super::{Clause, Store, Tried, ensure, listed_clauses};
 use crate::blob::Usage;
 use crate::checkpointer::Checkpointer;
 use crate::delta::{DeltaWriter, encode};
@@ -75,14 +75,15 @@ async fn check_stored(
 ) -> Tried {
     let tail = store.get(Place::root(thread), Some(id)).await?.unwrap_or_default();
     let row = store.row(Place::root(thread), id).await?;
-    if tail.rows.last().is_none_or(|row| row.record != record) || row.is_none_or(|row| row.record != record) {
-        return Err(format!("checkpoint {id} of `{thread}` differs from the stored one").into());
-    }
-    if tail.writes == writes {
-        Ok(())
-    } else {
-        Err(format!("the pending writes on checkpoint {id} of `{thread}` differ from the stored ones").into())
-    }
+    ensure!(
+        [tail.rows.last(), row.as_ref()].iter().all(|row| row.is_some_and(|row| row.record == record)),
+        "checkpoint {id} of `{thread}` differs from the stored one"
+    );
+    ensure!(
+        tail.writes == writes,
+        "the pending writes on checkpoint {id} of `{thread}` differ from the stored ones"
+    );
+    Ok(())
 }
 
 /// One text in three threads, a hundred branches of one of them, a segment, a pending write and a copy.
@@ -103,9 +104,7 @@ async fn store_once(store: Store) -> Tried {
     upkeep(&store)?.copy_thread("a", "d").await?;
     let held = usage(&store).await?;
     let bytes = held.bytes + held.value_bytes;
-    if bytes > 2 * SIZE as u64 {
-        return Err(format!("a text of {SIZE} bytes takes {bytes} bytes when many records hold it").into());
-    }
+    ensure!(bytes <= 2 * SIZE as u64, "a text of {SIZE} bytes takes {bytes} bytes when many records hold it");
     for thread in ["a", "b", "c", "d"] {
         let record = record(70_000, &["small", &text]);
         check_stored(&store, thread, CheckpointId::new(0, 0), &record, std::slice::from_ref(&beside)).await?;
@@ -139,12 +138,12 @@ async fn keep_while_held(store: Store) -> Tried {
     check_stored(&store, "copy", CheckpointId::new(0, 0), &kept, &[]).await?;
     store.delete_thread("copy").await?;
     check_stored(&store, "kept", CheckpointId::new(0, 0), &fulls[0].1, &[]).await?;
-    match usage(&store).await?.value_bytes {
-        bytes if bytes < 3 * SIZE as u64 / 2 => Ok(()),
-        bytes => {
-            Err(format!("{bytes} bytes of values are stored, but only one of {SIZE} bytes is held").into())
-        }
-    }
+    let bytes = usage(&store).await?.value_bytes;
+    ensure!(
+        bytes < 3 * SIZE as u64 / 2,
+        "{bytes} bytes of values are stored, but only one of {SIZE} bytes is held"
+    );
+    Ok(())
 }
 
 async fn remove_unheld(store: Store) -> Tried {
@@ -164,10 +163,9 @@ async fn remove_unheld(store: Store) -> Tried {
         let rewrite = Rewrite { place, fence: 0, fulls: &[], unfold: &[], gone: &gone };
         upkeep(&store)?.rewrite(rewrite).await?;
     }
-    match usage(&store).await? {
-        Usage { values: 0, value_bytes: 0, uses: 0, rows: 0, writes: 0, bytes: 0 } => Ok(()),
-        left => Err(format!("after everything was deleted the store still has {left:?}").into()),
-    }
+    let left = usage(&store).await?;
+    ensure!(left == Usage::default(), "after everything was deleted the store still has {left:?}");
+    Ok(())
 }
 
 async fn release_with_writes(store: Store) -> Tried {
@@ -183,18 +181,21 @@ async fn release_with_writes(store: Store) -> Tried {
     }
     check_stored(&store, "t", at, &first, &writes).await?;
     let held = usage(&store).await?;
-    if held.value_bytes > 3 * SIZE as u64 / 2 {
-        return Err(format!("the values of replaced pending writes are still stored: {held:?}").into());
-    }
+    ensure!(
+        held.value_bytes <= 3 * SIZE as u64 / 2,
+        "the values of replaced pending writes are still stored: {held:?}"
+    );
     let second = record(1, &[&one]);
     store.put(Put { clears_writes: true, ..put("t", 0, 1, &second) }).await?;
     check_stored(&store, "t", CheckpointId::new(0, 1), &second, &[]).await?;
     store.put_writes(PutWrites::new(place, CheckpointId::new(0, 1), &[write(4, &other)])).await?;
     store.put(Put { clears_writes: true, ..put("t", 0, 2, &first) }).await?;
-    match usage(&store).await? {
-        Usage { value_bytes, writes: 0, .. } if value_bytes < 3 * SIZE as u64 / 2 => Ok(()),
-        left => Err(format!("the values of cleared pending writes are still stored: {left:?}").into()),
-    }
+    let left = usage(&store).await?;
+    ensure!(
+        left.writes == 0 && left.value_bytes < 3 * SIZE as u64 / 2,
+        "the values of cleared pending writes are still stored: {left:?}"
+    );
+    Ok(())
 }
 
 async fn refuse_without_trace(store: Store) -> Tried {
@@ -214,13 +215,10 @@ async fn refuse_without_trace(store: Store) -> Tried {
             })
             .await,
     ];
-    if outcomes.iter().any(Result::is_ok) {
-        return Err("a commit or pending write that must be refused is stored".into());
-    }
-    match usage(&store).await? {
-        after if after == before => Ok(()),
-        after => Err(format!("refused commits changed the usage from {before:?} to {after:?}").into()),
-    }
+    ensure!(outcomes.iter().all(Result::is_err), "a commit or pending write that must be refused is stored");
+    let after = usage(&store).await?;
+    ensure!(after == before, "refused commits changed the usage from {before:?} to {after:?}");
+    Ok(())
 }
 
 async fn write_concurrently(store: Store) -> Tried {
@@ -249,10 +247,9 @@ async fn write_concurrently(store: Store) -> Tried {
         }
     });
     run_all(writers).await?;
-    match usage(&store).await? {
-        Usage { values: 0, uses: 0, .. } => Ok(()),
-        left => Err(format!("after everything was deleted the store still has {left:?}").into()),
-    }
+    let left = usage(&store).await?;
+    ensure!((left.values, left.uses) == (0, 0), "after everything was deleted the store still has {left:?}");
+    Ok(())
 }
 
 fn record_of_two(round: u64, texts: &[Arc<String>; 3]) -> Vec<u8> {

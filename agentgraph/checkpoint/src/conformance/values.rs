@@ -1,7 +1,7 @@
 //! Names and values of every kind.
 
 use super::extension::catalog;
-use super::{Clause, Store, Tried, listed_clauses};
+use super::{Clause, Store, Tried, ensure, listed_clauses};
 use crate::checkpointer::Checkpointer;
 use crate::error::StoreError;
 use crate::id::{CheckpointId, TaskId};
@@ -87,9 +87,7 @@ async fn check_separate(store: &dyn Checkpointer, places: &[Place<'_>]) -> Tried
         let found = tail.is_some_and(|tail| {
             tail.rows.len() == 1 && tail.rows[0].record == record(at) && tail.writes == [write(at)]
         });
-        if !found {
-            return Err(format!("the data stored under {place:?} is not returned for it").into());
-        }
+        ensure!(found, "the data stored under {place:?} is not returned for it");
     }
     Ok(())
 }
@@ -101,18 +99,14 @@ async fn name_threads(store: Store) -> Tried {
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
     expected.sort_unstable();
     let listed = store.threads().await?;
-    if listed != expected {
-        return Err(format!(
-            "threads are listed as {listed:?} instead of in order of their bytes: {expected:?}"
-        )
-        .into());
-    }
+    ensure!(
+        listed == expected,
+        "threads are listed as {listed:?} instead of in order of their bytes: {expected:?}"
+    );
     for (at, name) in names.iter().enumerate() {
         store.delete_thread(name).await?;
         let left = store.threads().await?.len();
-        if left != names.len() - at - 1 {
-            return Err(format!("deleting thread {name:?} left {left} threads").into());
-        }
+        ensure!(left == names.len() - at - 1, "deleting thread {name:?} left {left} threads");
     }
     Ok(())
 }
@@ -124,12 +118,11 @@ async fn name_namespaces(store: Store) -> Tried {
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
     expected.sort_unstable();
     let listed = catalog(&store)?.namespaces("t").await?;
-    if listed == expected {
-        Ok(())
-    } else {
-        Err(format!("namespaces are listed as {listed:?} instead of in order of their bytes: {expected:?}")
-            .into())
-    }
+    ensure!(
+        listed == expected,
+        "namespaces are listed as {listed:?} instead of in order of their bytes: {expected:?}"
+    );
+    Ok(())
 }
 
 async fn return_any_size(store: Store) -> Tried {
@@ -144,12 +137,11 @@ async fn return_any_size(store: Store) -> Tried {
         let row = store.row(place, id).await?;
         let tail = store.get(place, Some(id)).await?.unwrap_or_default();
         let rows_hold = tail.rows.len() == 2 && tail.rows.iter().all(|row| row.record == record);
-        if !rows_hold || row.is_none_or(|row| row.record != record) {
-            return Err(format!("a record of {size} bytes is not returned unchanged").into());
-        }
-        if tail.writes != writes {
-            return Err(format!("a pending write of {size} bytes is not returned unchanged").into());
-        }
+        ensure!(
+            rows_hold && row.is_some_and(|row| row.record == record),
+            "a record of {size} bytes is not returned unchanged"
+        );
+        ensure!(tail.writes == writes, "a pending write of {size} bytes is not returned unchanged");
     }
     Ok(())
 }
@@ -173,12 +165,10 @@ async fn accept_any_query(store: Store) -> Tried {
     ] {
         let query = ListQuery { before, limit, ..ListQuery::default() };
         let found = store.list(place, query).await?.len();
-        if found != expected {
-            return Err(format!(
-                "a list before {before:?} with the limit {limit:?} has {found} rows instead of {expected}"
-            )
-            .into());
-        }
+        ensure!(
+            found == expected,
+            "a list before {before:?} with the limit {limit:?} has {found} rows instead of {expected}"
+        );
     }
     for id in [CheckpointId::new(u32::MAX, 0), CheckpointId::new(0, u64::MAX), CheckpointId::new(0, largest)]
     {
@@ -186,20 +176,17 @@ async fn accept_any_query(store: Store) -> Tried {
         let found = store.row(place, id).await?.is_some()
             || store.get(place, Some(id)).await?.is_some()
             || !store.list(place, query).await?.is_empty();
-        if found {
-            return Err(format!("checkpoint {id} is found and was never stored").into());
-        }
+        ensure!(!found, "checkpoint {id} is found and was never stored");
     }
     for name in names() {
         for limit in [None, Some(0), Some(1), Some(usize::MAX)] {
             let query = WaitingQuery { after: Some(&name), limit };
             let found = catalog(&store)?.waiting(query).await?.len();
             let expected = usize::from(name.as_str() < "t" && limit != Some(0));
-            if found != expected {
-                return Err(format!(
-                    "`waiting` after {name:?} (limit {limit:?}) returns {found} requests instead of {expected}"
-                ).into());
-            }
+            ensure!(
+                found == expected,
+                "`waiting` after {name:?} (limit {limit:?}) returns {found} requests instead of {expected}"
+            );
         }
     }
     Ok(())
@@ -216,23 +203,19 @@ async fn put_at_once(store: Store) -> Tried {
             Some(stored) => stored?,
         }
         for again in [&full(place, step, b"late"), &put] {
-            if let Some(Ok(())) = store.try_put(again) {
-                return Err(format!("`try_put` stored step {step} twice").into());
-            }
+            let stored = store.try_put(again);
+            ensure!(!matches!(stored, Some(Ok(()))), "`try_put` stored step {step} twice");
         }
         let parent = Some(CheckpointId::new(0, step + 7));
         let follows = store.try_put(&Put { parent, ..full(place, step + 1, b"late") });
-        if let Some(Ok(())) = follows {
-            return Err("`try_put` stored a row whose parent is missing".into());
-        }
+        ensure!(!matches!(follows, Some(Ok(()))), "`try_put` stored a row whose parent is missing");
         let lost = store.try_put(&Put { fence: u64::MAX, ..full(place, step + 1, b"late") });
-        if let Some(Ok(())) = lost {
-            return Err("`try_put` stored a row with a fence that was never granted".into());
-        }
+        ensure!(!matches!(lost, Some(Ok(()))), "`try_put` stored a row with a fence that was never granted");
         let row = store.row(place, put.id).await?;
-        if row.is_none_or(|row| row.record != record.as_bytes()) {
-            return Err(format!("step {step} differs from the stored one").into());
-        }
+        ensure!(
+            row.is_some_and(|row| row.record == record.as_bytes()),
+            "step {step} differs from the stored one"
+        );
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::error::{StoreCode, StoreError};
 
 /// The failure of a call.
 #[derive(Debug)]
+#[doc(hidden)]
 pub enum Fault {
     /// The server or the connection.
     Server(tokio_postgres::Error),

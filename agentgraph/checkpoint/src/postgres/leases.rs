@@ -238,7 +238,7 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// Asks the owner of the thread to stop; `None` if nobody has it.
+/// Asks the owner of the thread to stop; `None` if it has no owner.
 pub(super) async fn ask_to_stop(
     connection: &Connection,
     owner: i64,

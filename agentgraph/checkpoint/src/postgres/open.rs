@@ -71,7 +71,36 @@ impl ServerOptions {
 
 /// The methods that the builders of a saver and a store on a server have in common.
 macro_rules! server_methods {
-    ($opened:ident, $explain:expr) => {
+    ($opened:ident, $schema:literal, $explain:expr) => {
+        #[doc = concat!("The schema of the tables; `", $schema, "` if not set.")]
+        /// It is created if it does not exist. Letters, digits and `_`, at most 48; case matters. A saver
+        /// and a store need different ones.
+        pub fn schema(mut self, schema: impl Into<String>) -> Self {
+            self.server.schema = schema.into();
+            self
+        }
+
+        /// The most connections of the pool; 16 if not set. A saver needs one more to listen on, unless a
+        /// pooler is in between and there is no
+        /// [`session_url`](crate::PostgresSaverBuilder::session_url).
+        pub fn connections(mut self, connections: usize) -> Self {
+            self.server.connections = connections.max(1);
+            self
+        }
+
+        /// The longest time that a call may take, before it fails with
+        /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set.
+        /// It covers everything inside: waiting for a connection, opening one, all statements and
+        /// repetitions, and connecting itself. The data of a failed call may or may not be stored.
+        ///
+        /// The work of some calls grows with a thread or with the store: deleting, copying and pruning
+        /// threads, [`usage`](crate::Catalog::usage), and connecting after an update that changes the
+        /// tables. Where a minute is too short for them, connect once more, with a longer time.
+        pub fn answer_timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.server.answer_timeout = timeout;
+            self
+        }
+
         /// The longest time that connecting to the server may take, for each address in the URL; 10 seconds
         /// if neither this nor `connect_timeout` in the URL is set.
         pub fn connect_timeout(mut self, timeout: std::time::Duration) -> Self {
@@ -124,13 +153,6 @@ impl PostgresSaverBuilder {
         }
     }
 
-    /// The schema of the tables; `agentgraph` if not set. It is created if it does not exist. Letters,
-    /// digits and `_`, at most 48; case matters.
-    pub fn schema(mut self, schema: impl Into<String>) -> Self {
-        self.server.schema = schema.into();
-        self
-    }
-
     /// The URL is that of a pooler such as PgBouncer, in session or transaction mode. Connecting finds out
     /// by itself whether a pooler is in between, by the number of the process at the other end; set this for
     /// a pooler that passes on the numbers of the server.
@@ -169,26 +191,6 @@ impl PostgresSaverBuilder {
         self
     }
 
-    /// The most connections of the pool; 16 if not set. A saver needs one more to listen on, unless a pooler
-    /// is in between and there is no [`session_url`](Self::session_url).
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.server.connections = connections.max(1);
-        self
-    }
-
-    /// The longest time that a call may take, before it fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. It
-    /// covers everything inside: waiting for a connection, opening one, all statements and repetitions, and
-    /// connecting the saver itself. The data of a failed call may or may not be stored.
-    ///
-    /// The work of some calls grows with a thread or with the store: deleting, copying and pruning threads,
-    /// [`usage`](crate::Catalog::usage), and connecting after an update that changes the tables. Where a
-    /// minute is too short for them, use a saver with a longer time.
-    pub fn answer_timeout(mut self, timeout: Duration) -> Self {
-        self.server.answer_timeout = timeout;
-        self
-    }
-
     /// How long a saver that lost all its connections counts as alive; a second if not set. After that
     /// other savers may take its threads. With a longer time the threads of a killed process become free
     /// later; with a shorter one a restart of the server, or of a proxy, may cost a live process its
@@ -206,7 +208,7 @@ impl PostgresSaverBuilder {
         self
     }
 
-    server_methods!(PostgresSaver, |fault| explain(fault, ""));
+    server_methods!(PostgresSaver, "agentgraph", |fault| explain(fault, ""));
 
     async fn open(self, connector: Connector) -> Result<PostgresSaver, Fault> {
         let PostgresSaverBuilder { server, session_url, grace, share_from } = self;

@@ -50,6 +50,21 @@ const ADD_PLACE: &str = "INSERT INTO @place (thread, namespace) VALUES ($1, $2) 
 /// Locks the lease too.
 const IS_LEASED: &str = "SELECT 1 FROM @lease WHERE thread = $1 AND fence = $2 FOR SHARE";
 
+/// Writes without large values, in one round trip. Like [`PUT`] it locks the lease, and inserts nothing if
+/// the place is new, the fence is not the one of the lease, or one of the writes that it may replace has
+/// large values.
+const PUT_WRITES: &str = "
+WITH held AS MATERIALIZED (SELECT fence FROM @lease WHERE thread = $1 AND fence = $3 FOR SHARE),
+wanted AS (
+    SELECT id FROM @place WHERE thread = $1 AND namespace = $2 AND ($3 = 0 OR EXISTS (SELECT 1 FROM held))
+        AND NOT EXISTS (
+            SELECT 1 FROM @pending WHERE pending.place = place.id AND branch = $4 AND step = $5 AND pieces > 0)
+)
+INSERT INTO @pending (place, branch, step, task, slot, bytes)
+SELECT id, $4, $5, new.task, new.slot, new.bytes
+FROM wanted, unnest($6::bytea[], $7::bigint[], $8::bytea[]) AS new (task, slot, bytes) ORDER BY new.task, new.slot
+ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes WHERE pending.pieces = 0";
+
 const PUT_WRITE: &str = "
 INSERT INTO @pending (place, branch, step, task, slot, bytes, pieces) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (place, branch, step, task, slot) DO UPDATE SET bytes = excluded.bytes, pieces = excluded.pieces
@@ -185,6 +200,9 @@ pub(super) async fn put_writes(
     if put.writes.is_empty() {
         return Ok(());
     }
+    if pieces.iter().all(|pieces| pieces.count() == 0) && insert_writes(connection, put, pieces).await? {
+        return Ok(());
+    }
     let transaction = connection.begin().await?;
     check_fence(&transaction, put.place.thread, put.fence).await?;
     let place = place_of(&transaction, put.place).await?;
@@ -194,6 +212,35 @@ pub(super) async fn put_writes(
     changes.carry_out(&transaction).await?;
     transaction.commit().await?;
     Ok(())
+}
+
+/// Stores writes without large values. `false` if that takes more than one statement.
+async fn insert_writes(
+    connection: &Connection,
+    put: &PutWrites<'_>,
+    pieces: &[Pieces],
+) -> Result<bool, Fault> {
+    let writes = last_of_each_key(put.writes, pieces);
+    let tasks: Vec<_> = writes.iter().map(|(write, _)| write.task.to_u128().to_be_bytes()).collect();
+    let tasks: Vec<&[u8]> = tasks.iter().map(|task| &task[..]).collect();
+    let slots: Vec<_> = writes.iter().map(|(write, _)| i64::from(write.slot)).collect();
+    let bytes: Vec<_> = writes.iter().map(|(write, _)| &write.bytes[..]).collect();
+    let inserted = connection
+        .execute(
+            PUT_WRITES,
+            &[
+                &put.place.thread.as_bytes(),
+                &put.place.namespace.as_bytes(),
+                &as_fence(put.fence),
+                &i64::from(put.at.branch),
+                &number(put.at.step)?,
+                &&tasks[..],
+                &&slots[..],
+                &&bytes[..],
+            ],
+        )
+        .await?;
+    Ok(inserted == writes.len() as u64)
 }
 
 async fn add_writes<'a>(

@@ -77,8 +77,8 @@ CREATE INDEX large ON @pending (place, branch, step) WHERE pieces > 0;
 const ADD_ENDS: &str = "
 ALTER TABLE @lease ADD COLUMN length BIGINT NOT NULL DEFAULT 0, ADD COLUMN ends BIGINT NOT NULL DEFAULT 0";
 
-/// Whether the writer was asked to stop. The index makes the question who was asked as cheap as its answer,
-/// which is almost always nobody.
+/// Whether the writer was asked to stop. The index covers only the writers that were asked, which are almost
+/// always none, so that looking for them is cheap.
 const ADD_STOPS: &str = "
 ALTER TABLE @lease ADD COLUMN stops BOOLEAN NOT NULL DEFAULT false;
 CREATE INDEX stopping ON @lease (thread) WHERE stops";

@@ -43,17 +43,21 @@ impl Style {
 }
 
 /// A connection of the pool or a transaction on one.
+#[doc(hidden)]
 pub struct Link<C> {
     on: C,
     style: Style,
 }
 
 /// A connection of the pool.
+#[doc(hidden)]
 pub type Connection = Link<Object>;
 /// A transaction on a connection.
+#[doc(hidden)]
 pub type Transaction<'a> = Link<deadpool_postgres::Transaction<'a>>;
 
 /// What statements are run on.
+#[doc(hidden)]
 pub trait Parts {
     /// The client, and its statements.
     fn parts(&self) -> (&Client, &StatementCache);
@@ -157,6 +161,7 @@ impl Transaction<'_> {
 }
 
 /// A parameter. Its type is that of the column, so that the server need not be asked for it.
+#[doc(hidden)]
 pub trait Value: ToSql + Sync {
     /// The type of the column.
     fn sql_type(&self) -> Type;
@@ -168,6 +173,7 @@ impl<T: Typed + ToSql + Sync> Value for T {
     }
 }
 
+#[doc(hidden)]
 pub trait Typed {
     /// The type of the column.
     const TYPE: Type;

@@ -78,7 +78,7 @@ pub(super) fn release(connection: &Connection, thread: &str, fence: u64) -> Resu
     Ok(())
 }
 
-/// Asks the owner of the thread to stop; `None` if nobody has it.
+/// Asks the owner of the thread to stop; `None` if it has no owner.
 pub(super) fn ask_to_stop(
     connection: &Connection,
     owner: &Owner,

@@ -83,33 +83,42 @@ impl FileOptions {
     }
 }
 
+/// The methods that the builders of a saver and a store in a file have in common.
+macro_rules! file_methods {
+    ($change:literal) => {
+        #[doc = concat!("When a ", $change, " survives a power cut. [`Synchronous::Normal`] if not set.")]
+        pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
+            self.file.synchronous = synchronous;
+            self
+        }
+
+        /// The longest time that a call sleeps and retries while another process has the file locked, before
+        /// it fails with [`StoreCode::Store`](crate::StoreCode::Store). 5 seconds if not set; zero does not
+        /// wait.
+        pub fn busy_timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.file.busy_timeout = timeout;
+            self
+        }
+
+        /// The largest size of the file in bytes, in whole pages of 4 KiB; no limit if not set. A call that
+        /// would exceed it fails with [`StoreCode::Store`](crate::StoreCode::Store), and stored data stays:
+        /// prune or delete some, or raise the limit, and continue. A file that is larger already is not
+        /// changed. SQLite's log beside the file is not counted; it is mostly below 4 MiB and at most 64 MiB
+        /// between writes.
+        pub fn max_size(mut self, bytes: u64) -> Self {
+            self.file.max_size = Some(bytes);
+            self
+        }
+    };
+}
+pub(crate) use file_methods;
+
 impl SqliteSaverBuilder {
     pub(super) fn new(path: &Path) -> Self {
         SqliteSaverBuilder { file: FileOptions::new(path), share_from: SHARE_FROM }
     }
 
-    /// When a commit survives a power cut. [`Synchronous::Normal`] if not set.
-    pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
-        self.file.synchronous = synchronous;
-        self
-    }
-
-    /// The longest time that a call sleeps and retries while another process has the file locked, before it
-    /// fails with [`StoreCode::Store`](crate::StoreCode::Store). 5 seconds if not set; zero does not wait.
-    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
-        self.file.busy_timeout = timeout;
-        self
-    }
-
-    /// The largest size of the file in bytes, in whole pages of 4 KiB; no limit if not set. A call that
-    /// would exceed it fails with [`StoreCode::Store`](crate::StoreCode::Store), and stored data stays:
-    /// prune or delete threads, or raise the limit, and continue. A file that is larger already is not
-    /// changed. SQLite's log beside the file is not counted; it is mostly below 4 MiB and at most 64 MiB
-    /// between writes.
-    pub fn max_size(mut self, bytes: u64) -> Self {
-        self.file.max_size = Some(bytes);
-        self
-    }
+    file_methods!("commit");
 
     /// Opens an existing file for reading: its threads, their states and their histories. Calls that store
     /// fail with [`StoreCode::Store`](crate::StoreCode::Store). For a file without write permission, and

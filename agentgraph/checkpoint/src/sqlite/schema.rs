@@ -108,8 +108,8 @@ ALTER TABLE checkpoint ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pending ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// Whether the writer was asked to stop. The index makes the question who was asked as cheap as its answer,
-/// which is almost always nobody.
+/// Whether the writer was asked to stop. The index covers only the writers that were asked, which are almost
+/// always none, so that looking for them is cheap.
 const ADD_STOPS: &str = "
 ALTER TABLE lease ADD COLUMN stops INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX stopping ON lease (thread) WHERE stops <> 0;

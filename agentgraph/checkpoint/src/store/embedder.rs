@@ -1,6 +1,5 @@
 //! [`Embedder`] and [`VectorIndex`]: from values to vectors, and how similar vectors are.
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,6 +9,7 @@ use super::change::{Change, Indexing, Write};
 use super::filter::FieldPath;
 use super::item::name_of;
 use crate::error::{StoreCode, StoreError};
+use crate::impls::shows;
 
 /// Turns texts into vectors, so that a store can find similar ones. Usually a call of a model.
 ///
@@ -123,14 +123,7 @@ impl VectorIndex {
     }
 }
 
-impl fmt::Debug for VectorIndex {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("VectorIndex")
-            .field("dimensions", &self.embedder.dimensions())
-            .field("fields", &self.fields)
-            .finish_non_exhaustive()
-    }
-}
+shows!(VectorIndex: |it| { dimensions: it.embedder.dimensions(), fields: it.fields });
 
 fn failed(cause: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
     let problem = format!("the embedder failed: {cause}; nothing was stored");

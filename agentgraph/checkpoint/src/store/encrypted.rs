@@ -10,8 +10,6 @@ mod names;
 mod payload;
 mod searches;
 
-use std::fmt;
-
 use async_trait::async_trait;
 
 use self::names::Names;
@@ -25,6 +23,7 @@ use super::search::SearchQuery;
 use crate::encrypted::KeyRing;
 use crate::encrypted::random::Random;
 use crate::error::StoreError;
+use crate::impls::shows;
 
 /// A wrapper around a [`Store`] that encrypts its items (feature `encryption`): AES-256-GCM, with a separate
 /// key for each.
@@ -189,11 +188,4 @@ impl<S: Store> Store for EncryptedStore<S> {
     }
 }
 
-impl<S> fmt::Debug for EncryptedStore<S> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("EncryptedStore")
-            .field("keys", &self.keys)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
-}
+shows!([S] EncryptedStore<S>: |it| { keys: it.keys, options: it.options });

@@ -4,7 +4,6 @@ use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +17,7 @@ use super::namespace::Namespace;
 use super::pattern::{NamespacePattern, NamespaceQuery};
 use super::search::SearchQuery;
 use crate::error::{StoreCode, StoreError};
+use crate::impls::awaited;
 
 /// The calls of a [`Store`] for users. Every store has them.
 ///
@@ -160,18 +160,10 @@ impl<S: Store + ?Sized> PutItem<'_, S> {
     }
 }
 
-impl<'a, S: Store + ?Sized> IntoFuture for PutItem<'a, S> {
-    type Output = Result<u64, StoreError>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        async move {
-            let versions = self.store.change(vec![self.change?]).await?;
-            versions.into_iter().next().flatten().ok_or_else(|| no_answer("a put"))
-        }
-        .boxed()
-    }
-}
+awaited!(['a, S: Store + ?Sized] PutItem<'a, S>: 'a Result<u64, StoreError> = |put| async move {
+    let versions = put.store.change(vec![put.change?]).await?;
+    versions.into_iter().next().flatten().ok_or_else(|| no_answer("a put"))
+});
 
 /// A get, made by [`StoreExt::get`]: set options, then await it.
 #[must_use = "a get does nothing until it is awaited"]
@@ -214,14 +206,10 @@ impl<S: Store + ?Sized, T> GetItemAs<'_, S, T> {
     }
 }
 
-impl<'a, S: Store + ?Sized, T: DeserializeOwned + 'a> IntoFuture for GetItemAs<'a, S, T> {
-    type Output = Result<Option<T>, StoreError>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        async move { self.get.await?.map(|item| item.to()).transpose() }.boxed()
-    }
-}
+awaited!(
+    ['a, S: Store + ?Sized, T: DeserializeOwned + 'a] GetItemAs<'a, S, T>: 'a Result<Option<T>, StoreError> =
+        |get| async move { get.get.await?.map(|item| item.to()).transpose() }
+);
 
 /// A delete, made by [`StoreExt::delete`]: set options, then await it.
 #[must_use = "a delete does nothing until it is awaited"]
@@ -238,18 +226,10 @@ impl<S: Store + ?Sized> DeleteItem<'_, S> {
     }
 }
 
-impl<'a, S: Store + ?Sized> IntoFuture for DeleteItem<'a, S> {
-    type Output = Result<bool, StoreError>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        async move {
-            let removed = self.store.change(vec![self.change]).await?;
-            removed.first().map(Option::is_some).ok_or_else(|| no_answer("a delete"))
-        }
-        .boxed()
-    }
-}
+awaited!(['a, S: Store + ?Sized] DeleteItem<'a, S>: 'a Result<bool, StoreError> = |delete| async move {
+    let removed = delete.store.change(vec![delete.change]).await?;
+    removed.first().map(Option::is_some).ok_or_else(|| no_answer("a delete"))
+});
 
 /// A search, made by [`StoreExt::search`]: set options, then await it.
 #[must_use = "a search does nothing until it is awaited"]
@@ -319,14 +299,8 @@ impl<S: Store + ?Sized> SearchItems<'_, S> {
     }
 }
 
-impl<'a, S: Store + ?Sized> IntoFuture for SearchItems<'a, S> {
-    type Output = Result<Vec<Found>, StoreError>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        async move { self.store.find(&self.query).await }.boxed()
-    }
-}
+awaited!(['a, S: Store + ?Sized] SearchItems<'a, S>: 'a Result<Vec<Found>, StoreError> =
+    |search| async move { search.store.find(&search.query).await });
 
 /// A list of namespaces, made by [`StoreExt::list_namespaces`]: set options, then await it.
 #[must_use = "a list does nothing until it is awaited"]
@@ -383,14 +357,8 @@ impl<S: Store + ?Sized> ListNamespaces<'_, S> {
     }
 }
 
-impl<'a, S: Store + ?Sized> IntoFuture for ListNamespaces<'a, S> {
-    type Output = Result<Vec<Namespace>, StoreError>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        async move { self.store.list(&self.query).await }.boxed()
-    }
-}
+awaited!(['a, S: Store + ?Sized] ListNamespaces<'a, S>: 'a Result<Vec<Namespace>, StoreError> =
+    |list| async move { list.store.list(&list.query).await });
 
 fn no_answer(call: &str) -> StoreError {
     let problem = format!("the store gave no answer to {call}: report it to its author");

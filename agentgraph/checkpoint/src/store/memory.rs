@@ -1,7 +1,6 @@
 //! [`MemoryStore`]: items in the memory of this process.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use super::options::{Options, Prepared, SCAN_LIMIT, end_of, option_methods};
 use super::pattern::{NamespacePage, NamespaceQuery};
 use super::search::{Results, SearchQuery};
 use crate::error::StoreError;
+use crate::impls::shows;
 use crate::lock::Lock;
 use crate::services::from_micros;
 
@@ -75,11 +75,7 @@ impl Default for MemoryStore {
     }
 }
 
-impl fmt::Debug for MemoryStore {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("MemoryStore").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+shows!(MemoryStore: |it| { options: it.options });
 
 #[async_trait]
 impl Store for MemoryStore {

@@ -1,12 +1,12 @@
 //! [`Options`]: what every store of this crate is told about time, vectors and limits.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::change::{Change, Lifetime, Write};
 use super::embedder::{VectorIndex, embed_changes};
 use crate::error::StoreError;
+use crate::impls::shows;
 use crate::services::{Services, SystemServices, micros};
 
 /// The end of time: the last microsecond of the year 9999.
@@ -74,16 +74,9 @@ impl Options {
     }
 }
 
-impl fmt::Debug for Options {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Options")
-            .field("lifetime", &self.lifetime)
-            .field("refreshes", &self.refreshes)
-            .field("index", &self.index)
-            .field("scan_limit", &self.scan_limit)
-            .finish_non_exhaustive()
-    }
-}
+shows!(Options: |it| {
+    lifetime: it.lifetime, refreshes: it.refreshes, index: it.index, scan_limit: it.scan_limit
+});
 
 /// When an item ends whose time begins now.
 pub(crate) fn end_of(now: u64, ttl: u64) -> u64 {

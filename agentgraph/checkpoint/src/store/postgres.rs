@@ -12,8 +12,6 @@ mod vectors;
 
 pub use builder::PostgresStoreBuilder;
 
-use std::fmt;
-
 use async_trait::async_trait;
 
 use self::reads::Read;
@@ -27,10 +25,10 @@ use super::options::{Options, SCAN_LIMIT, rows_of};
 use super::pattern::NamespaceQuery;
 use super::search::SearchQuery;
 use crate::error::StoreError;
-use crate::postgres::fault::explain_for_items;
+use crate::impls::shows;
 use crate::postgres::schema::migrate;
 use crate::postgres::statements::Style;
-use crate::postgres::{Calls, called};
+use crate::postgres::{Calls, explained};
 
 /// Keeps items in a Postgres database (version 12 or later), in tables that it creates on first use.
 /// A clone is another handle of the same store.
@@ -97,8 +95,7 @@ impl PostgresStore {
     pub(crate) async fn on(calls: Calls, schema: &str) -> Result<Self, StoreError> {
         let calls = Calls { style: Style::new(schema, calls.style.is_pooled()), ..calls };
         let name = schema.to_owned();
-        let done = called!(calls, connection => migrate(connection, &name, schema::MIGRATIONS).await);
-        done.await.map_err(explain_for_items)?;
+        explained!(calls, items, connection => migrate(connection, &name, schema::MIGRATIONS).await)?;
         Ok(PostgresStore { options: Options::new(SCAN_LIMIT), calls, vectors: Vectors::InProcess })
     }
 
@@ -120,16 +117,15 @@ impl Store for PostgresStore {
         let now = self.options.now();
         let (space, name) = (namespace.to_bytes(), key.as_bytes().to_vec());
         let refreshes = self.options.refreshes(refresh);
-        let done =
-            called!(self.calls, connection => reads::get(connection, &space, &name, now, refreshes).await);
-        done.await.map_err(explain_for_items)
+        explained!(self.calls, items, connection => {
+            reads::get(connection, &space, &name, now, refreshes).await
+        })
     }
 
     async fn change(&self, changes: Vec<Change>) -> Result<Vec<Option<u64>>, StoreError> {
         let prepared = self.options.prepare(changes).await?;
         let rows = rows_of(prepared)?;
-        let done = called!(self.calls, connection => changes::apply(connection, &rows).await);
-        done.await.map_err(explain_for_items)
+        explained!(self.calls, items, connection => changes::apply(connection, &rows).await)
     }
 
     async fn find(&self, query: &SearchQuery) -> Result<Vec<Found>, StoreError> {
@@ -143,29 +139,19 @@ impl Store for PostgresStore {
             scan_limit: self.options.scan_limit,
             refreshes: self.options.refreshes(query.refresh),
         };
-        let done = called!(self.calls, connection => reads::search(connection, &read).await);
-        done.await.map_err(explain_for_items)
+        explained!(self.calls, items, connection => reads::search(connection, &read).await)
     }
 
     async fn list(&self, query: &NamespaceQuery) -> Result<Vec<Namespace>, StoreError> {
         query.check()?;
         let (query, now) = (query.clone(), self.options.now());
-        let done = called!(self.calls, connection => reads::list(connection, &query, now).await);
-        done.await.map_err(explain_for_items)
+        explained!(self.calls, items, connection => reads::list(connection, &query, now).await)
     }
 
     async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.options.now();
-        let done = called!(self.calls, connection => changes::sweep(connection, now).await);
-        done.await.map_err(explain_for_items)
+        explained!(self.calls, items, connection => changes::sweep(connection, now).await)
     }
 }
 
-impl fmt::Debug for PostgresStore {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("PostgresStore")
-            .field("options", &self.options)
-            .field("vectors", &self.vectors)
-            .finish_non_exhaustive()
-    }
-}
+shows!(PostgresStore: |it| { options: it.options, vectors: it.vectors });

@@ -15,7 +15,6 @@ mod statements;
 
 pub use builder::SqliteStoreBuilder;
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +33,7 @@ use super::options::{Options, rows_of};
 use super::pattern::NamespaceQuery;
 use super::search::SearchQuery;
 use crate::error::StoreError;
+use crate::impls::shows;
 use crate::sqlite::anchor::Anchor;
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::fault::{Fault, Home, Patience};
@@ -216,11 +216,4 @@ impl Store for SqliteStore {
     }
 }
 
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SqliteStore")
-            .field("home", &self.home)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
-}
+shows!(SqliteStore: |it| { home: it.home, options: it.options });

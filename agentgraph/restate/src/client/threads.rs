@@ -214,8 +214,8 @@ impl RemoteThreads {
         self.ingress.call(self.target(thread, "answer"), payload, Some(&key)).await.map(drop)
     }
 
-    /// Whether the invocation that a thread names was killed, and could not take its name back. One that has
-    /// ended meanwhile has heard what it was asked for.
+    /// Whether the invocation that a thread names was killed, so that it could not remove its name. One that
+    /// has ended meanwhile has seen the request.
     async fn is_gone(&self, invocation: &[u8]) -> Result<bool, Error> {
         match std::str::from_utf8(invocation) {
             Ok(invocation) => self.ingress.is_gone(invocation).await,

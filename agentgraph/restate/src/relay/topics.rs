@@ -1,4 +1,4 @@
-//! [`Topics`]: the topics of all threads, as long as something is heard of them.
+//! [`Topics`]: the topics of all threads, each until it has been idle for five minutes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

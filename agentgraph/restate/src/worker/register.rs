@@ -46,8 +46,8 @@ impl Deployment {
     }
 }
 
-/// Says where the worker serves. A server that knows the address does not look what is there now. If that is
-/// something else, and no invocation is under way there, the deployment is replaced.
+/// Registers the worker's address. A server that has a deployment at this address does not discover it again,
+/// so a deployment with other services is replaced, unless invocations of it are under way.
 pub(super) async fn register(
     registration: &Registration,
     uri: &str,

@@ -134,10 +134,12 @@ const STORED: Duration = Duration::from_millis(20);
 /// The wait before a task is tried again whose store failed, at first and at most.
 const AGAIN: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(10)];
 
-/// Runs a task in this process. Returns its end and the payload of that, for which there is so much room.
+/// Runs a task in this process. Returns its end, and the same as a payload of at most `room` bytes.
+/// An end that is larger is an error of the node.
 ///
 /// The HTTP server gives each invocation a task of the runtime, so a node that computes for long stops no
-/// other one. Its beginning is sent when it first waits; a node that never does begins and ends in one frame.
+/// other one. The start of the task is sent when the node first waits; the start and end of a node that never
+/// waits are sent in one frame.
 async fn run_here(
     TaskPlace { hosted, key, thread, .. }: TaskPlace<'_>,
     about: CallInfo,

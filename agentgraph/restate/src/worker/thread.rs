@@ -42,7 +42,7 @@ pub(super) async fn call(
     carry_out(hosted, ctx, about, request, &key).await
 }
 
-/// Goes on at the end of a sleep, unless another call has had the thread since it began.
+/// Continues a run whose sleep has ended, unless the thread was called since the sleep began.
 pub(super) async fn wake(
     hosted: &Hosted,
     ctx: &Journal,

@@ -79,7 +79,7 @@ impl App {
                     "Assistant {name} not found: name an assistant by its UUID, or one of the graphs {}",
                     known.join(", ")
                 );
-                Err(ApiError::new(axum::http::StatusCode::NOT_FOUND, detail))
+                Err(ApiError::invalid(detail))
             }
         }
     }

@@ -105,8 +105,8 @@ impl App {
         Ok(if is_kept { Some(self.thread_log(thread).await?) } else { None })
     }
 
-    /// Adds events. What a reader has seen is in the records, so that it is there after a kill. `false` if
-    /// another replica has the thread.
+    /// Adds events. They are stored before readers get them, so that a kill loses no event that a reader has
+    /// seen. `false` if another replica owns the thread.
     pub(crate) async fn log_events(
         &self,
         log: &ThreadLog,

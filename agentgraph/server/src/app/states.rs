@@ -6,8 +6,8 @@ use agentgraph::CheckpointId;
 use agentgraph::run::{Interrupt, InterruptKind, OpenChild};
 use serde_json::{Map, Value, json};
 
-use super::App;
 use super::threads::{renamed, seen_as};
+use super::{App, about_run};
 use crate::error::ApiError;
 use crate::graph::{Moment, ServedGraph};
 use crate::ids::{self, WirePlace};
@@ -17,16 +17,46 @@ use crate::records::{Kind, Query, Record};
 pub(crate) struct StateForm<'a> {
     pub(crate) thread: &'a Record,
     pub(crate) graph: &'a dyn ServedGraph,
-    /// The runs of clients, by those of the engine.
-    runs: BTreeMap<String, String>,
-    active: Option<String>,
+    /// The runs of the thread that have begun, the newest first.
+    runs: Vec<PastRun>,
+    /// The newest checkpoint, if its open subgraphs are looked at.
+    head: Option<CheckpointId>,
     /// The newest checkpoints of open subgraphs by their namespaces, if they are wanted.
     inside: BTreeMap<String, Moment>,
 }
 
+/// A run that has begun, and its checkpoints.
+struct PastRun {
+    after: Option<CheckpointId>,
+    /// `None` while it is under way.
+    up_to: Option<CheckpointId>,
+    since: i64,
+    /// The run of the engine, once it is known. After a question it is that of the run before.
+    engine_run: Option<String>,
+    about: Map<String, Value>,
+}
+
+impl PastRun {
+    fn of(run: &Record) -> Option<Self> {
+        let text = |name: &str| run.data[name].as_str();
+        let place = |name: &str| Some(WirePlace::parse(text(name)?).ok()?.id);
+        Some(PastRun {
+            after: place("began_at"),
+            up_to: place("ended_at"),
+            since: ids::micros(text("since")?)?,
+            engine_run: text("engine_run").map(str::to_owned),
+            about: about_run(run),
+        })
+    }
+
+    fn has(&self, id: CheckpointId) -> bool {
+        self.after < Some(id) && self.up_to.is_none_or(|last| id <= last)
+    }
+}
+
 impl App {
-    /// The newest checkpoint of a thread as clients see it. After a rollback that is the one before the run,
-    /// with the open work of the one that has its state again.
+    /// The newest checkpoint of a thread as clients see it. After a rollback this is the checkpoint
+    /// before the run, with the open work of the newest checkpoint, which has its state again.
     pub(crate) async fn as_seen(
         &self,
         thread: &Record,
@@ -54,17 +84,11 @@ impl App {
             let found = graph.state_inside(&thread.id, &child.namespace).await?;
             inside.extend(found.map(|found| (child.namespace.clone(), found)));
         }
-        let query = Query { parent: Some(thread.id.clone()), ..Query::all(Kind::Run) };
+        let query = Query { parent: Some(thread.id.clone()), descending: true, ..Query::all(Kind::Run) };
         let runs = self.records.page(&query).await?;
-        let under_way = runs.iter().find(|run| run.status == "running").map(|run| run.id.clone());
-        let by_engine = |run: Record| Some((run.data["engine_run"].as_str()?.to_owned(), run.id));
-        Ok(StateForm {
-            thread,
-            graph,
-            runs: runs.into_iter().filter_map(by_engine).collect(),
-            active: self.live.active(&thread.id).map(|run| run.id.clone()).or(under_way),
-            inside,
-        })
+        let (runs, head) =
+            (runs.iter().filter_map(PastRun::of).collect(), with_subgraphs_of.map(|head| head.id));
+        Ok(StateForm { thread, graph, runs, head, inside })
     }
 }
 
@@ -73,7 +97,7 @@ pub(crate) fn checkpoint_json(thread: &str, place: WirePlace) -> Value {
     checkpoint_inside(thread, "", place)
 }
 
-fn checkpoint_inside(thread: &str, namespace: &str, place: WirePlace) -> Value {
+pub(crate) fn checkpoint_inside(thread: &str, namespace: &str, place: WirePlace) -> Value {
     let namespace = ids::wire_namespace(namespace);
     json!({ "thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": place.wire(thread) })
 }
@@ -175,7 +199,6 @@ impl StateForm<'_> {
         let thread = &*self.thread.id;
         let checkpoint = checkpoint_inside(thread, shown.namespace, shown.place);
         let parent = shown.parent.map(|parent| checkpoint_inside(thread, shown.namespace, parent));
-        let run = self.runs.get(&moment.run.to_string()).or(self.active.as_ref());
         let interrupts = tasks.as_array().into_iter().flatten();
         let interrupts =
             interrupts.flat_map(|task| task["interrupts"].as_array().cloned().unwrap_or_default());
@@ -184,17 +207,66 @@ impl StateForm<'_> {
             "next": next,
             "interrupts": interrupts.collect::<Value>(),
             "tasks": tasks,
-            "metadata": {
-                "source": shown.source, "step": shown.step, "run_id": run, "parents": {},
-                "thread_id": thread, "graph_id": self.thread.data["metadata"]["graph_id"],
-                "assistant_id": self.thread.data["metadata"]["assistant_id"],
-            },
+            "metadata": self.metadata(moment, shown),
             "created_at": ids::time(moment.created),
             "checkpoint_id": checkpoint["checkpoint_id"],
             "parent_checkpoint_id": parent.as_ref().map(|parent| parent["checkpoint_id"].clone()),
             "checkpoint": checkpoint,
             "parent_checkpoint": parent,
         })
+    }
+
+    fn metadata(&self, moment: &Moment, shown: Shown<'_>) -> Value {
+        let run = self.run_of(moment, shown.namespace);
+        let mut metadata = run.map(|run| run.about.clone()).unwrap_or_default();
+        let mut add = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
+        if run.is_none() {
+            add("graph_id", self.thread.data["metadata"]["graph_id"].clone());
+            add("thread_id", (*self.thread.id).into());
+        }
+        if !shown.namespace.is_empty() {
+            let namespace = ids::wire_namespace(shown.namespace);
+            let level = namespace.rsplit('|').next().and_then(|level| level.split(':').next());
+            add("langgraph_node", level.into());
+            add("langgraph_checkpoint_ns", (*namespace).into());
+            add("checkpoint_ns", namespace.into());
+        }
+        // The update of a command is a part of its run.
+        let is_command = run.is_some() && shown.source == "update";
+        add("source", if is_command { "loop".into() } else { shown.source });
+        add("step", shown.step.into());
+        add("parents", self.parents(shown.namespace));
+        metadata.into()
+    }
+
+    /// The run that has made a checkpoint; none for a change of the state from outside.
+    fn run_of(&self, moment: &Moment, namespace: &str) -> Option<&PastRun> {
+        if namespace.is_empty() {
+            return self.runs.iter().find(|run| run.has(moment.id));
+        }
+        // Checkpoints of subgraphs have an order of their own.
+        let engine_run = moment.run.to_string();
+        let may_be = |run: &&PastRun| run.engine_run.as_ref().is_none_or(|known| *known == engine_run);
+        let mut runs = self.runs.iter().filter(may_be);
+        runs.find(|run| run.since <= moment.created)
+    }
+
+    /// The checkpoints around that of an open subgraph, by namespace.
+    fn parents(&self, namespace: &str) -> Value {
+        let mut parents = Map::new();
+        let ends = namespace.match_indices('|').map(|(at, _)| at);
+        for end in ends.chain((!namespace.is_empty()).then_some(0)) {
+            let outer = &namespace[..end];
+            let place = match outer {
+                "" => self.head,
+                _ => self.inside.get(outer).map(|outer| outer.id),
+            };
+            let place = place.filter(|_| self.inside.contains_key(namespace));
+            parents.extend(
+                place.map(|id| (ids::wire_namespace(outer), WirePlace::at(id).wire(&self.thread.id).into())),
+            );
+        }
+        parents.into()
     }
 
     fn tasks(&self, moment: &Moment, outer: &str) -> Value {
@@ -245,7 +317,7 @@ struct Shown<'a> {
 /// A thread that has no checkpoint.
 pub(crate) fn empty_state() -> Value {
     json!({
-        "values": {}, "next": [], "tasks": [], "interrupts": [], "metadata": {}, "created_at": null,
+        "values": {}, "next": [], "tasks": [], "interrupts": [], "metadata": null, "created_at": null,
         "checkpoint": null, "parent_checkpoint": null, "checkpoint_id": null, "parent_checkpoint_id": null,
     })
 }

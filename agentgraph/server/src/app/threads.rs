@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{App, interrupts_json};
 use crate::error::{ApiError, RecordError};
+use crate::graph::ServedGraph;
 use crate::ids::{self, WirePlace};
 use crate::records::{Kind, Record};
 
@@ -42,7 +43,7 @@ impl App {
         Ok(fields.into_iter().filter(|(field, _)| wants(field)).collect::<Map<_, _>>().into())
     }
 
-    /// Makes a thread, or returns the one that is there if `exists` allows it.
+    /// Creates a thread, or returns the existing one if `may_exist`.
     pub(crate) async fn create_thread(
         &self,
         id: Option<&str>,
@@ -61,8 +62,8 @@ impl App {
         }
     }
 
-    /// Notes that what the thread has after a checkpoint was rolled back, up to the one that has its state
-    /// again.
+    /// Records that the checkpoints behind `after` were rolled back, up to `up_to`, which has the state of
+    /// `after`.
     pub(crate) async fn has_undone(
         &self,
         id: &str,
@@ -75,6 +76,13 @@ impl App {
             none => *none = json!([range]),
         };
         self.change(Kind::Thread, id, changed).await.map(drop)
+    }
+
+    /// Notes that a client has changed the state of a thread.
+    pub(crate) async fn thread_was_edited(&self, id: &str, graph: &dyn ServedGraph) -> Result<(), ApiError> {
+        let head = graph.head(id).await?;
+        let status = if head.is_some_and(|head| !head.finished) { "interrupted" } else { "idle" };
+        Ok(self.thread_has_changed(id, status, None).await?)
     }
 
     /// Notes that the state of a thread is another one.

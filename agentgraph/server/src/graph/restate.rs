@@ -116,8 +116,8 @@ impl<S: StoredState> ServedGraph for RestateGraph<S> {
         self.shape.schema()
     }
 
-    fn drawing(&self) -> Value {
-        self.shape.drawing()
+    fn drawing(&self, depth: usize) -> Value {
+        self.shape.drawing(depth)
     }
 
     fn initial(&self) -> Value {
@@ -207,6 +207,9 @@ impl<S: StoredState> ServedGraph for RestateGraph<S> {
             }
             if edit.at.is_some() && edit.at != self.head(&thread).await?.map(|head| head.id) {
                 return Err(not_on_restate("only the newest checkpoint can be changed"));
+            }
+            if !edit.siblings.is_empty() {
+                return Err(not_on_restate("only one node at a time can be played"));
             }
             let update = self.shape.update(&edit.values.unwrap_or_else(|| json!({})))?;
             let change = self.remote.update_state(&thread);
@@ -343,7 +346,7 @@ impl<S: StoredState> UnderWay<S> {
                 let shown = Arc::clone(&self.shown);
                 let end = ended_as(ended, move |state| shown(state));
                 match output.filter(|output| self.last.as_ref() != Some(output)) {
-                    // Events may be lost, and are while nobody listens. The end is not.
+                    // Events may be lost, and are lost while there is no listener. The end is not.
                     Some(values) => {
                         self.end = Some(end);
                         Some(GraphEvent::Event(RunEvent::of_values(messages::shown(values))))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use agentgraph::graph::EdgeKind;
 use agentgraph::run::{Checkpoint, RunBuilder, TaskEnd, WhenBusy};
 use agentgraph::state::StoredState;
 use agentgraph::{CheckpointId, CompiledGraph, Error, Event, EventKind, Outcome};
@@ -11,6 +10,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
+use super::drawn::Drawn;
 use super::input::{shown_update, update_of};
 use super::{Begin, Call, Content, Edit, End, Ended, EventTask, GraphEvent, HistoryStart, Last, Moment};
 use super::{RunEvent, ServedGraph, Start};
@@ -65,22 +65,8 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
         self.schema.as_ref()
     }
 
-    fn drawing(&self) -> Value {
-        let topology = self.graph.topology();
-        let runnable =
-            |name: &str| json!({ "id": name, "type": "runnable", "data": { "id": [name], "name": name } });
-        let mut nodes = vec![runnable("__start__")];
-        nodes.extend(topology.nodes.iter().map(|node| runnable(&node.name)));
-        nodes.push(json!({ "id": "__end__" }));
-        let edges = topology.edges.iter().filter_map(|edge| {
-            let mut drawn =
-                json!({ "source": wire_name(&edge.from), "target": wire_name(edge.to.as_ref()?) });
-            if !matches!(edge.kind, EdgeKind::Edge | EdgeKind::Join | EdgeKind::Order) {
-                drawn["conditional"] = true.into();
-            }
-            Some(drawn)
-        });
-        json!({ "nodes": nodes, "edges": edges.collect::<Value>() })
+    fn drawing(&self, depth: usize) -> Value {
+        Drawn::of(&self.graph, depth).json()
     }
 
     fn initial(&self) -> Value {
@@ -194,6 +180,9 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
                 Some("__end__") => change.as_end(given()),
                 Some(node) => change.as_node(node, given()),
             };
+            for (node, values) in edit.siblings {
+                change = change.as_node(node, self.update(&values)?);
+            }
             if !edit.goto.is_empty() {
                 change = change.goto(edit.goto);
             }
@@ -211,14 +200,6 @@ impl<S: StoredState> ServedGraph for TypedGraph<S> {
     }
 }
 
-fn wire_name(name: &str) -> &str {
-    match name {
-        agentgraph::START => "__start__",
-        agentgraph::END => "__end__",
-        name => name,
-    }
-}
-
 /// An event without the type of its state. The JSON form of an event is a map that takes longer than the
 /// event; those that every superstep has are read without it.
 fn seen<S: StoredState>(graph: &CompiledGraph<S>, event: Event<S>) -> GraphEvent {
@@ -228,6 +209,7 @@ fn seen<S: StoredState>(graph: &CompiledGraph<S>, event: Event<S>) -> GraphEvent
             let shown = move |state: &S| graph.state_json(state);
             return ended.map_or(GraphEvent::Event(RunEvent::new("", Vec::new())), |it| ended_as(it, shown));
         }
+        EventKind::TaskStarted { input: Some(input), .. } => vec![("input".into(), input.clone())],
         EventKind::Values(_) | EventKind::Update { .. } | EventKind::TaskStarted { .. } => Vec::new(),
         EventKind::TaskEnded { end: TaskEnd::Done, .. } => vec![("status".into(), "done".into())],
         EventKind::Checkpoint { id, source, next } => vec![

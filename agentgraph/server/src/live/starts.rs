@@ -1,4 +1,4 @@
-//! [`Starts`]: tells the readers of a thread of its new runs, and nobody else.
+//! [`Starts`]: announces the new runs of a thread to the readers of that thread only.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -116,7 +116,9 @@ impl Answer {
 
     fn so_far(&self) -> Value {
         let mut message = self.chunk(self.text.clone().into(), json!([]));
+        message["type"] = "ai".into();
         message["tool_calls"] = self.whole.clone().into();
+        message.as_object_mut().map(|fields| fields.remove("tool_call_chunks"));
         message
     }
 

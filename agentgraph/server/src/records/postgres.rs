@@ -34,7 +34,7 @@ use crate::error::RecordError;
 #[derive(Clone)]
 pub struct PostgresRecords {
     tables: Tables,
-    /// Marks the notifications of this handle, which need not be heard.
+    /// Marks the notifications of this handle, which it ignores.
     name: String,
     signals: broadcast::Sender<Signal>,
     _heard: Arc<AbortOnDropHandle<()>>,

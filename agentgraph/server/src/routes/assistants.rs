@@ -8,14 +8,14 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::body::{Body, Fields, list, order_of, page_of, text};
+use super::body::{Body, Fields, list, may_exist, only, order_of, page_of, selected, text};
 use super::{Reply, Shared, no_content, page};
 use crate::app::{App, assistant_json, merge};
 use crate::error::ApiError;
 use crate::graph::ServedGraph;
 use crate::ids;
 use crate::records::{Kind, Query, Record};
-use crate::runs::optional_object;
+use crate::runs::{optional_object, settings};
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -40,12 +40,14 @@ async fn create(Shared(app): Shared, Body(body): Body) -> Reply {
         Some(id) => ids::parse_uuid("assistant_id", &id)?,
         None => ids::new_id(),
     };
+    let may_exist = may_exist(&body)?;
+    let [config, context] = settings(&body)?;
     let version = json!({
         "version": 1,
         "name": text(&body, "name")?.unwrap_or_else(|| "Untitled".to_owned()),
         "description": text(&body, "description")?,
-        "config": optional_object(&body, "config")?,
-        "context": optional_object(&body, "context")?,
+        "config": config,
+        "context": context,
         "metadata": app.owned(optional_object(&body, "metadata")?),
     });
     let data = json!({
@@ -53,10 +55,24 @@ async fn create(Shared(app): Shared, Body(body): Body) -> Reply {
     });
     match app.insert((Kind::Assistant, &id, &graph), "", data).await? {
         Some(made) => Ok(Json(assistant_json(&made, None)).into_response()),
-        None if body["if_exists"] == "do_nothing" => one(Shared(app), Path(id)).await,
+        None if may_exist => one(Shared(app), Path(id)).await,
         None => Err(ApiError::conflict(format!("Assistant {id} already exists"))),
     }
 }
+
+/// The names of the fields that [`assistant_json`] gives.
+const FIELDS: [&str; 10] = [
+    "assistant_id",
+    "graph_id",
+    "created_at",
+    "updated_at",
+    "config",
+    "context",
+    "metadata",
+    "name",
+    "description",
+    "version",
+];
 
 fn query_of(body: &Value) -> Result<Query, ApiError> {
     Ok(Query {
@@ -72,6 +88,15 @@ async fn found(app: &App, body: &Value) -> Result<Vec<Record>, ApiError> {
     let (sort, descending) = order_of(body, "assistant_id")?;
     let mut found = app.records.page(&Query { sort, descending, ..query_of(body)? }).await?;
     found.retain(|one| app.graphs.contains_key(&one.parent));
+    // Not indexed: graphs have few assistants.
+    if let Some(field @ ("name" | "graph_id")) = text(body, "sort_by")?.as_deref() {
+        let key =
+            |one: &Record| if field == "name" { one.data["name"].to_string() } else { one.parent.clone() };
+        found.sort_by_key(key);
+        if descending {
+            found.reverse();
+        }
+    }
     if let Some(name) = text(body, "name")? {
         let name = name.to_lowercase();
         let is_called =
@@ -84,8 +109,9 @@ async fn found(app: &App, body: &Value) -> Result<Vec<Record>, ApiError> {
 async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
     let (offset, limit) = page_of(&body)?;
     let found = found(&app, &body).await?;
-    let shown = found.iter().skip(offset).take(limit).map(|one| assistant_json(one, None)).collect();
-    Ok(page(shown, offset, found.len()))
+    let select = selected(&body, &FIELDS)?;
+    let shown = found.iter().skip(offset).take(limit).map(|one| assistant_json(one, None));
+    Ok(page(shown.map(|one| only(one, &select)).collect(), offset, found.len()))
 }
 
 async fn count(Shared(app): Shared, Body(body): Body) -> Reply {
@@ -102,7 +128,7 @@ async fn change(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
     if graph.as_ref().is_some_and(|graph| !app.graphs.contains_key(graph)) {
         return Err(ApiError::unknown("Graph", &graph.unwrap_or_default()));
     }
-    let (config, context) = (optional_object(&body, "config")?, optional_object(&body, "context")?);
+    let [config, context] = settings(&body)?;
     let metadata = app.owned(optional_object(&body, "metadata")?);
     let name = text(&body, "name")?;
     let description = text(&body, "description")?;
@@ -111,7 +137,7 @@ async fn change(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
         let newest = one.data["versions"].as_array().map_or(0, Vec::len);
         version["version"] = (newest + 1).into();
         for (field, given) in [("config", &config), ("context", &context)] {
-            if !body[field].is_null() {
+            if !body[field].is_null() || !given.is_empty() {
                 version[field] = Value::Object(given.clone());
             }
         }
@@ -172,13 +198,21 @@ async fn latest(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
     Ok(Json(assistant_json(&changed.unwrap_or(found), None)).into_response())
 }
 
+/// How deep subgraphs are drawn in subgraphs.
+const MOST_DEEP: usize = 32;
+
 async fn graph_of(app: &App, id: &str) -> Result<Arc<dyn ServedGraph>, ApiError> {
     let assistant = app.assistant_of_run(id).await?;
     app.graphs.get(&assistant.parent).cloned().ok_or_else(|| ApiError::unknown("Graph", &assistant.parent))
 }
 
-async fn graph(Shared(app): Shared, Path(id): Path<String>) -> Reply {
-    Ok(Json(graph_of(&app, &id).await?.drawing()).into_response())
+async fn graph(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {
+    let depth = match fields.get("xray") {
+        None | Some("false" | "False") => 0,
+        Some("true" | "True") => MOST_DEEP,
+        Some(_) => fields.number("xray", 0)?.min(MOST_DEEP),
+    };
+    Ok(Json(graph_of(&app, &id).await?.drawing(depth)).into_response())
 }
 
 async fn schemas(Shared(app): Shared, Path(id): Path<String>) -> Reply {

@@ -145,10 +145,41 @@ const LARGEST_PAGE: usize = 1000;
 /// The page that a search asks for: its offset and its limit.
 pub(super) fn page_of(body: &Value) -> Result<(usize, usize), ApiError> {
     let limit = number(body, "limit", 10)?;
-    if limit > LARGEST_PAGE {
-        return Err(ApiError::invalid(format!("limit must be at most {LARGEST_PAGE}")));
+    if !(1..=LARGEST_PAGE).contains(&limit) {
+        return Err(ApiError::invalid(format!("limit must be from 1 to {LARGEST_PAGE}")));
     }
     Ok((number(body, "offset", 0)?, limit))
+}
+
+/// The fields that a search asks for; all if it names none.
+pub(super) fn selected(body: &Value, known: &[&str]) -> Result<Vec<String>, ApiError> {
+    let select = list(body, "select")?.unwrap_or_default();
+    match select.iter().find(|field| !known.contains(&field.as_str())) {
+        Some(field) => {
+            Err(ApiError::invalid(format!("select cannot be {field:?}: it can be {}", known.join(", "))))
+        }
+        None => Ok(select),
+    }
+}
+
+/// An object with those of its fields that are selected.
+pub(super) fn only(shown: Value, select: &[String]) -> Value {
+    match shown {
+        Value::Object(mut fields) if !select.is_empty() => {
+            fields.retain(|name, _| select.contains(name));
+            Value::Object(fields)
+        }
+        shown => shown,
+    }
+}
+
+/// Whether a request to make something takes what is there.
+pub(super) fn may_exist(body: &Value) -> Result<bool, ApiError> {
+    match text(body, "if_exists")?.as_deref() {
+        None | Some("raise") => Ok(false),
+        Some("do_nothing") => Ok(true),
+        Some(_) => Err(ApiError::invalid("if_exists must be raise or do_nothing")),
+    }
 }
 
 /// The order that a search asks for: newest first unless it says otherwise.
@@ -158,8 +189,7 @@ pub(super) fn order_of(body: &Value, ids: &str) -> Result<(SortBy, bool), ApiErr
         Some("updated_at" | "state_updated_at") => SortBy::Updated,
         Some("status") => SortBy::Status,
         Some(name) if name == ids => SortBy::Id,
-        // Names are not indexed: graphs have few assistants.
-        Some("name" | "graph_id") => SortBy::Id,
+        Some("name" | "graph_id") if ids == "assistant_id" => SortBy::Id,
         Some(other) => return Err(ApiError::invalid(format!("sort_by cannot be {other}"))),
     };
     match text(body, "sort_order")?.as_deref() {

@@ -20,8 +20,8 @@ pub(crate) struct Pages {
     pub(crate) any: bool,
     /// Origins beside those of this machine and the server's own.
     pub(crate) origins: Vec<String>,
-    /// Whether the server is called by names of this machine alone. A name of a stranger that leads here
-    /// would make his page one of the server's own.
+    /// Whether the server is called by names of this machine alone. A stranger's name that resolves to
+    /// this machine would make the stranger's page one of the server's own.
     pub(crate) by_names_of_this_machine: bool,
 }
 

@@ -76,7 +76,11 @@ async fn start_as_asked(
 /// Starts a run on a thread of its own, which ends with it unless the caller keeps it.
 async fn start_alone(app: &Arc<App>, body: &Value, shows: bool) -> Result<Started, ApiError> {
     let mut request = RunRequest::read(app, body).await?;
-    request.is_temporary = body["on_completion"] != "keep";
+    request.is_temporary = match text(body, "on_completion")?.as_deref() {
+        None | Some("delete") => true,
+        Some("keep") => false,
+        Some(_) => return Err(ApiError::invalid("on_completion must be delete or keep")),
+    };
     let thread = app.create_thread(None, Map::new(), false).await?;
     start_on(app, thread, request, shows).await
 }
@@ -198,7 +202,7 @@ async fn join_alone(Shared(app): Shared, Path(run): Path<String>, fields: Fields
     joined(&app, &run, &fields).await
 }
 
-/// A run by its id alone: one of this process, whose record may be gone already.
+/// Finds a run by its id alone, which works for runs of this process. The record may be deleted already.
 async fn alone(app: &App, run: &str) -> Result<Record, ApiError> {
     let run = crate::ids::parse_uuid("run_id", run)?;
     if let Some(found) = app.records.get(Kind::Run, &run).await? {
@@ -299,6 +303,8 @@ async fn cancel_many(Shared(app): Shared, fields: Fields, Body(body): Body) -> R
     for run in runs.iter().filter(|_| action == StopAction::RollBack) {
         app.check_rollback(run.data["graph_id"].as_str().unwrap_or_default())?;
     }
+    // The newest first: one that waits would begin when the one before it ends.
+    runs.sort_by(|one, other| (other.created, &other.id).cmp(&(one.created, &one.id)));
     let mut cancelled = false;
     for run in &runs {
         cancelled |= app.cancel(run, action, false).await?;

@@ -162,7 +162,7 @@ impl ThreadReader {
     }
 
     fn add(&mut self, runs: Vec<Arc<LiveRun>>) {
-        // No more starts than these wait to be heard of.
+        // Bounds the starts that wait for a slow reader. It looks up what it has missed.
         self.found.drain(..self.found.len().saturating_sub(BEHIND));
         self.found.extend(runs.iter().map(|run| run.id.clone()));
         self.runs.extend(runs);

@@ -52,7 +52,8 @@ async fn shown_inside(app: &App, id: &str, namespace: &str, place: Option<WirePl
         let moments = graph.history_inside(&thread.id, &namespace, None, PAGE * PAGE).await?;
         found = moments.into_iter().find(|moment| moment.id == place.id).ok_or_else(unknown)?;
     }
-    let form = app.state_form(&thread, &**graph, None).await?;
+    let head = graph.state(&thread.id, None).await?;
+    let form = app.state_form(&thread, &**graph, head.as_ref()).await?;
     Ok(Json(form.state_inside(&found, &namespace)).into_response())
 }
 
@@ -105,9 +106,7 @@ async fn update(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
     }
     let made =
         graph.edit(&thread.id, Edit { at: at.map(|at| at.id), values, as_node, ..Edit::default() }).await?;
-    let head = graph.state(&thread.id, None).await?;
-    let status = if head.is_some_and(|head| !head.finished) { "interrupted" } else { "idle" };
-    app.thread_has_changed(&thread.id, status, None).await?;
+    app.thread_was_edited(&thread.id, &**graph).await?;
     let checkpoint = checkpoint_json(&thread.id, WirePlace::at(made));
     Ok(Json(json!({
         "checkpoint": checkpoint, "configurable": checkpoint, "checkpoint_id": checkpoint["checkpoint_id"],
@@ -229,11 +228,12 @@ async fn listed_inside(
     let thread = app.thread(id).await?;
     let Some(graph) = app.graph_of(&thread) else { return Ok(Json(json!([])).into_response()) };
     let namespace = engine_namespace(namespace);
+    let around = graph.state(&thread.id, None).await?;
+    let form = app.state_form(&thread, &**graph, around.as_ref()).await?;
     let head = match before {
         None => graph.state_inside(&thread.id, &namespace).await?,
         Some(_) => None,
     };
-    let form = app.state_form(&thread, &**graph, None).await?;
     // A call has few checkpoints, and each may be two states.
     let read = limit.min(PAGE * PAGE);
     let moments = graph.history_inside(&thread.id, &namespace, before.map(|place| place.id), read).await?;

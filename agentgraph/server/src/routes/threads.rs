@@ -6,13 +6,14 @@ use axum::extract::Path;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::body::{Body, Fields, list, order_of, page_of, text};
+use super::body::{Body, Fields, list, may_exist, order_of, page_of, selected, text};
 use super::sse::thread_stream;
 use super::{Reply, Shared, no_content, page};
 use crate::app::{App, merge};
 use crate::error::ApiError;
+use crate::graph::Edit;
 use crate::ids;
 use crate::live::StopAction;
 use crate::records::{Kind, Query, Record, SortBy, contains};
@@ -36,9 +37,58 @@ async fn create(Shared(app): Shared, Body(body): Body) -> Reply {
         }
         metadata.insert("graph_id".to_owned(), graph.into());
     }
-    let may_exist = text(&body, "if_exists")?.as_deref() == Some("do_nothing");
+    let may_exist = may_exist(&body)?;
+    let edits = supersteps(&body["supersteps"])?;
     let made = app.create_thread(text(&body, "thread_id")?.as_deref(), metadata, may_exist).await?;
-    Ok(Json(app.thread_json(&made, &[]).await?).into_response())
+    if edits.is_empty() {
+        return Ok(Json(app.thread_json(&made, &[]).await?).into_response());
+    }
+    if let Err(error) = play(&app, &made, edits).await {
+        if made.version == 1 {
+            app.records.remove(Kind::Thread, &made.id).await?;
+        }
+        return Err(error);
+    }
+    Ok(Json(app.thread_json(&app.thread(&made.id).await?, &[]).await?).into_response())
+}
+
+/// The supersteps with which a thread begins: what nodes have returned elsewhere.
+fn supersteps(given: &Value) -> Result<Vec<Edit>, ApiError> {
+    let wrong = || ApiError::invalid("supersteps must be a list of {updates: [{values, as_node}]}");
+    let given = match given {
+        Value::Null => &[],
+        given => given.as_array().ok_or_else(wrong)?.as_slice(),
+    };
+    let mut edits = Vec::new();
+    for step in given {
+        let mut updates = Vec::new();
+        for update in step["updates"].as_array().filter(|updates| !updates.is_empty()).ok_or_else(wrong)? {
+            let node = text(update, "as_node")?.ok_or_else(wrong)?;
+            let is_plain =
+                update["command"].is_null() && (update["values"].is_null() || update["values"].is_object());
+            let values = Some(update["values"].clone()).filter(|_| is_plain).ok_or_else(wrong)?;
+            updates.push((node, if values.is_null() { json!({}) } else { values }));
+        }
+        let (node, values) = updates.remove(0);
+        edits.push(Edit { values: Some(values), as_node: Some(node), siblings: updates, ..Edit::default() });
+    }
+    Ok(edits)
+}
+
+/// Makes the edits of a thread that has no state yet.
+async fn play(app: &App, thread: &Record, edits: Vec<Edit>) -> Result<(), ApiError> {
+    let graph = app.graph_of(thread);
+    let graph = graph.ok_or_else(|| ApiError::invalid("supersteps are for a thread with a graph_id"))?;
+    if graph.head(&thread.id).await?.is_some() {
+        return Err(ApiError::conflict(format!("Thread {} already has a state", thread.id)));
+    }
+    for edit in edits {
+        if let Err(error) = graph.edit(&thread.id, edit).await {
+            graph.delete(&thread.id).await?;
+            return Err(error.into());
+        }
+    }
+    app.thread_was_edited(&thread.id, &**graph).await
 }
 
 fn query_of(body: &Value) -> Result<Query, ApiError> {
@@ -65,6 +115,21 @@ async fn with_values(app: &App, query: &Query, values: &Map<String, Value>) -> R
     }
     Ok(found)
 }
+
+/// The names of the fields that a search for threads gives.
+const FIELDS: [&str; 11] = [
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "state_updated_at",
+    "metadata",
+    "status",
+    "config",
+    "error",
+    "values",
+    "interrupts",
+    "tokens",
+];
 
 /// A place in the order of threads.
 fn place(id: String) -> Record {
@@ -125,7 +190,7 @@ async fn with_prefix(app: &App, query: Query, prefix: &str) -> Result<Vec<Record
 
 async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
     let (offset, limit) = page_of(&body)?;
-    let select = list(&body, "select")?.unwrap_or_default();
+    let select = selected(&body, &FIELDS)?;
     let values = optional_object(&body, "values")?;
     let query = query_of(&body)?;
     let (threads, total) = if let Some(prefix) = text(&body, "id_prefix")? {

@@ -4,6 +4,7 @@ mod answers;
 mod ground;
 mod plan;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -59,6 +60,10 @@ struct Drive<'a> {
     last: Option<Last>,
     /// How many calls of the graph were made.
     calls: u64,
+    /// Whether each call is one superstep, so that the run can stop at nodes.
+    goes_in_steps: bool,
+    /// The tasks that have begun, and the namespaces that have told a checkpoint.
+    told: HashSet<String>,
 }
 
 /// Why a run is not driven on.
@@ -94,7 +99,7 @@ impl App {
         let drive = Drive {
             app: self,
             live,
-            reader: EventReader::new(&thread),
+            reader: EventReader::new(&run, &thread),
             frames: Frames::new(&run, &thread, next),
             graph_name: run.data["graph_id"].as_str().unwrap_or_default().to_owned(),
             is_temporary: run.data["is_temporary"] == true,
@@ -110,6 +115,8 @@ impl App {
             stuck: Value::Null,
             last: None,
             calls: 0,
+            goes_in_steps: false,
+            told: HashSet::new(),
         };
         // Boxed: the future is ten kilobytes, and every task that spawns it would hold it.
         Box::pin(drive.run(head)).await
@@ -135,6 +142,9 @@ impl Drive<'_> {
             true => Some(self.app.thread_log(&self.thread.id).await?),
             false => self.app.kept_log(&self.thread.id).await?,
         };
+        if let Some(head) = head.as_ref().filter(|_| self.frames.has_checkpoints()) {
+            self.read_before(head).await;
+        }
         if let Some(log) = log {
             if let Some(head) = &head {
                 log.not_before(head.created.div_euclid(1000));
@@ -165,6 +175,23 @@ impl Drive<'_> {
         let end = self.passing(end)?;
         let before = if is_new { head } else { self.began_at().await };
         self.ended(end, before).await
+    }
+
+    /// Reads what streams with checkpoints show of the time before the run.
+    async fn read_before(&mut self, head: &Moment) {
+        let seen = self.app.as_seen(&self.thread, &*self.graph, Some(head.clone())).await.ok().flatten();
+        let head = seen.as_ref().unwrap_or(head);
+        let place = self.run.data["kwargs"]["checkpoint"].as_str().and_then(|id| WirePlace::parse(id).ok());
+        let at = place.map_or(head.id, |place| place.id);
+        let mut found = self.graph.state(&self.thread.id, Some(at)).await.ok().flatten();
+        if place.is_some_and(|place| place.is_before_input) {
+            let Some(before) = found.and_then(|found| found.parent) else { return };
+            found = self.graph.state(&self.thread.id, Some(before)).await.ok().flatten();
+        }
+        if let Some(found) = found {
+            let values = crate::app::rename(found.values.clone(), &self.reader.message_ids);
+            self.frames.begin_at(&found, values);
+        }
     }
 
     /// The end of the run. An error if a store failed under it and servers share the records: the run is then
@@ -309,11 +336,14 @@ impl Drive<'_> {
         let (mut start, mut from) = match planned {
             Ok(planned) => planned,
             Err(end) => {
-                // Events may have been lost with what drove it before. Its last values are not.
-                if head.is_some_and(|_| !is_new)
+                // Nothing runs. Events may have been lost with what drove it before. Its last values are not.
+                if !(is_new && matches!(end, End::Failed(_)))
                     && let Ok(Some(head)) = self.graph.state(&self.thread.id, None).await
                 {
-                    self.tell(RunEvent::of_values(head.values));
+                    let [values, mut checkpoint] = RunEvent::of_moment(head);
+                    self.name_source(&mut checkpoint);
+                    self.tell(values);
+                    self.tell(checkpoint);
                 }
                 return Ok(end);
             }
@@ -324,15 +354,22 @@ impl Drive<'_> {
         // Superstep by superstep, to look between two of them. An input is a step of its own, without tasks.
         let mut steps = u64::from(!matches!(start, Start::Input(_)));
         let mut left = limit.unwrap_or(1000);
+        let mut at = head.map(|head| head.id);
+        self.goes_in_steps = true;
         loop {
-            self.frames.ran.clear();
+            let has_input = matches!(start, Start::Input(_));
             let end = self.call(start, from, Some(steps)).await?;
             let End::Stopped(StopReason::Limit) = end else { return Ok(end) };
             left = left.saturating_sub(steps);
-            let state = self.graph.state(&self.thread.id, None).await;
-            let next = state.ok().flatten().map(|state| state.next).unwrap_or_default();
-            if stops.at(&self.frames.ran, &next) {
-                return Ok(End::Interrupted(Vec::new()));
+            let state = self.graph.state(&self.thread.id, None).await.ok().flatten();
+            let id = state.as_ref().map(|state| state.id);
+            // Steps inside a subgraph count, too. No node of the graph is over before its superstep is.
+            if id != at && (has_input || !self.frames.ran.is_empty()) {
+                at = id;
+                let next = state.map(|state| state.next).unwrap_or_default();
+                if stops.at(&std::mem::take(&mut self.frames.ran), &next) {
+                    return Ok(End::Interrupted(Vec::new()));
+                }
             }
             if left == 0 {
                 return Ok(End::Stopped(StopReason::Limit));
@@ -342,6 +379,8 @@ impl Drive<'_> {
     }
 
     async fn call(&mut self, start: Start, from: Begin, limit: Option<u64>) -> Result<End, Halt> {
+        let has_input = matches!(start, Start::Input(_));
+        let known = std::mem::take(&mut self.told);
         let kwargs = &self.run.data["kwargs"];
         // Without them a message is told whole when its node has returned it, also to a reader who comes
         // meanwhile.
@@ -371,7 +410,13 @@ impl Drive<'_> {
         };
         while let Some(event) = events.next().await {
             match event {
-                GraphEvent::Event(event) => {
+                GraphEvent::Event(mut event) => {
+                    if self.goes_in_steps && self.is_between_steps(&event, &known) {
+                        continue;
+                    }
+                    if !has_input {
+                        self.name_source(&mut event);
+                    }
                     self.note(&event).await?;
                     if event.kind == "message" && !takes_messages {
                         continue;
@@ -382,11 +427,42 @@ impl Drive<'_> {
                 }
                 GraphEvent::Ended(Ended { end, stuck, last }) => {
                     (self.stuck, self.last) = (stuck, last);
+                    self.told.extend(known);
                     return Ok(end);
                 }
             }
         }
         Ok(End::Stopped(StopReason::Cancelled))
+    }
+
+    /// A call without an input begins with the head. It has not made the input that the head may hold; the
+    /// update of its command is a part of it.
+    fn name_source(&self, event: &mut RunEvent) {
+        let has_update = !self.run.data["kwargs"]["command"]["update"].is_null();
+        let is_own = match event.field("source").as_str() {
+            Some("input") => true,
+            Some("update") => has_update,
+            _ => false,
+        };
+        if is_own && event.namespace.is_empty() {
+            event.fields.retain(|(name, _)| name != "source");
+            event.fields.push(("source".into(), "loop".into()));
+        }
+    }
+
+    /// Whether an event is only there because a run goes in steps: a task that goes on in the next call is
+    /// no news, nor is the checkpoint with which a call begins. `known` is what the calls before have told.
+    fn is_between_steps(&mut self, event: &RunEvent, known: &HashSet<String>) -> bool {
+        let task = event.task.as_ref().map_or("", |task| &task.id);
+        let (name, is_begin) = match &*event.kind {
+            "values" => return event.step == 0 && known.contains(&*event.namespace),
+            "checkpoint" => (&*event.namespace, event.step == 0),
+            "task_started" => (task, true),
+            "task_ended" => return event.field("status") == "stopped",
+            _ => return false,
+        };
+        self.told.insert(name.to_owned());
+        is_begin && known.contains(name)
     }
 
     /// Makes frames, entries of the log and a mark of the trace of an event.
@@ -440,12 +516,7 @@ impl Drive<'_> {
         }
         let (status, failed) = status_of(&end);
         let (last, mut result) = self.left(matches!(end, End::Finished)).await;
-        if let End::Interrupted(interrupts) = &end {
-            for frame in self.frames.interrupted(interrupts, &result) {
-                self.send(frame);
-            }
-            merge(&mut result, &Map::from_iter([("__interrupt__".to_owned(), wire_interrupts(interrupts))]));
-        }
+        let asked = self.tell_questions(&end, &mut result);
         if let Some(failed) = &failed {
             result = json!({ "__error__": failed.json() });
         }
@@ -483,6 +554,7 @@ impl Drive<'_> {
         self.app.change_known(records, change).await?;
         self.remove_temporary().await?;
         if let Some((_, events)) = &mut self.kept {
+            events.tell_asked(asked);
             events.end(&end, failed.as_ref().map(|failed| &*failed.message), refusal);
         }
         self.send(end_frame);
@@ -493,6 +565,24 @@ impl Drive<'_> {
         self.log().await?;
         self.leave(status, result);
         Ok(())
+    }
+
+    /// Tells the questions with which a run stops, and adds them to its result. Returns the results of the
+    /// tasks that asked.
+    fn tell_questions(&mut self, end: &End, result: &mut Value) -> Vec<(String, Value)> {
+        let frames = self.frames.release();
+        self.unsent.extend(frames);
+        let interrupts = if let End::Interrupted(interrupts) = end { interrupts.as_slice() } else { &[] };
+        let asked = self.reader.take_asked(interrupts);
+        let frames = match end {
+            End::Interrupted(_) => self.frames.interrupted(interrupts, &asked, result, &self.reader.values),
+            _ => asked.iter().flat_map(|(level, task)| self.frames.asked(level, task)).collect(),
+        };
+        self.unsent.extend(frames);
+        if !interrupts.is_empty() {
+            merge(result, &Map::from_iter([("__interrupt__".to_owned(), wire_interrupts(interrupts))]));
+        }
+        asked
     }
 
     /// The newest checkpoint, whether the thread has finished there, and its values.

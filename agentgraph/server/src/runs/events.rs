@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use agentgraph::run::Interrupt;
 use serde_json::{Value, json};
 
 use super::parts::MessageParts;
@@ -33,8 +32,6 @@ pub(super) struct Events {
     messages: HashMap<String, (String, String, MessageParts)>,
     /// Messages, tool calls and results of tools that clients have.
     seen: HashSet<String>,
-    /// The results of tasks that asked, by namespace. Their questions are known at the end.
-    asked: Vec<(String, Value)>,
 }
 
 impl Events {
@@ -58,7 +55,6 @@ impl Events {
             place,
             messages: HashMap::new(),
             seen: HashSet::new(),
-            asked: Vec::new(),
         }
     }
 
@@ -114,6 +110,13 @@ impl Events {
         }
     }
 
+    /// Tells the results of tasks that asked.
+    pub(super) fn tell_asked(&mut self, asked: Vec<(String, Value)>) {
+        for (namespace, task) in asked {
+            self.tell("tasks", &namespace, task);
+        }
+    }
+
     /// The run has ended. `refusal` says which answers a strict run has refused.
     pub(super) fn end(&mut self, end: &End, error: Option<&str>, refusal: Value) {
         self.release();
@@ -128,12 +131,6 @@ impl Events {
             End::Interrupted(interrupts) => interrupts.as_slice(),
             _ => &[],
         };
-        for (namespace, mut task) in std::mem::take(&mut self.asked) {
-            let id = task["id"].as_str().unwrap_or_default();
-            let own = interrupts.iter().filter(|one| asks(one, &namespace, id)).cloned().collect::<Vec<_>>();
-            task["interrupts"] = super::drive::wire_interrupts(&own);
-            self.tell("tasks", &namespace, task);
-        }
         for interrupt in interrupts {
             let Some(id) = interrupt.id.map(ids::interrupt_id) else { continue };
             let namespace = ids::wire_namespace(&interrupt.namespace);
@@ -207,8 +204,7 @@ impl Events {
 
     /// Tells of subgraphs that were not there before.
     fn enter(&mut self, namespace: &str) {
-        let ends = namespace.match_indices('|').map(|(end, _)| end).chain([namespace.len()]);
-        for level in ends.map(|end| &namespace[..end]).filter(|level| !level.is_empty()) {
+        for level in ids::levels(namespace) {
             if !self.open.iter().any(|open| open == level) {
                 self.open.push(level.to_owned());
                 self.lifecycle(level, "started", &Value::Null);
@@ -257,10 +253,7 @@ impl Events {
     }
 
     fn task(&mut self, read: &ReadEvent) {
-        let Some(task) = read.about_task.clone() else { return };
-        if read.event.field("status") == "interrupted" {
-            self.asked.push((read.namespace.clone(), task));
-        } else {
+        if let Some(task) = read.about_task.clone() {
             self.tell("tasks", &read.namespace, task);
         }
     }
@@ -370,14 +363,4 @@ fn custom(value: &Value) -> Value {
         }
         _ => json!({ "payload": value }),
     }
-}
-
-/// Whether a question is of a task, or of a subgraph in it.
-fn asks(interrupt: &Interrupt, namespace: &str, task: &str) -> bool {
-    let place = ids::wire_namespace(&interrupt.namespace);
-    let is_own = place == namespace && interrupt.id.is_some_and(|id| ids::task_of(id) == task);
-    let below =
-        if namespace.is_empty() { Some(&*place) } else { place.strip_prefix(&format!("{namespace}|")) };
-    let child = below.and_then(|below| below.split('|').next()).and_then(|level| level.split_once(':'));
-    is_own || child.is_some_and(|(_, child)| child == task)
 }

@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use agentgraph::run::Interrupt;
 use serde_json::{Map, Value, json};
 
-use crate::app::{object_of, rename};
+use super::drive::wire_interrupts;
+use crate::app::{about_run, object_of, rename};
 use crate::graph::RunEvent;
 use crate::ids;
 use crate::messages::{Chunk, Chunks};
@@ -26,6 +28,10 @@ pub(super) struct EventReader {
     /// The updates of tasks that have not been reported as ended, and the other way round: nodes and errors.
     updates: HashMap<String, Arc<Value>>,
     ended: HashMap<String, (String, Value)>,
+    /// The results of tasks that asked, by namespace. Their questions are known at the end of the call.
+    asked: Vec<(String, Value)>,
+    /// The metadata of tasks.
+    about: Value,
 }
 
 /// An event that was read.
@@ -44,7 +50,7 @@ pub(super) struct ReadEvent {
 }
 
 impl EventReader {
-    pub(super) fn new(thread: &Record) -> Self {
+    pub(super) fn new(run: &Record, thread: &Record) -> Self {
         let message_ids = crate::app::object(&thread.data["message_ids"]);
         EventReader {
             known_ids: message_ids.len(),
@@ -55,6 +61,8 @@ impl EventReader {
             chunks: Chunks::default(),
             updates: HashMap::new(),
             ended: HashMap::new(),
+            asked: Vec::new(),
+            about: about_run(run).into(),
         }
     }
 
@@ -84,12 +92,16 @@ impl EventReader {
                 }
             }
             "task_started" if self.tells_tasks => {
-                let input = self.values.get(&namespace).map(|values| (**values).clone()).unwrap_or_default();
+                let input = match event.field("input") {
+                    Value::Null => self.values.get(&namespace).map(|values| (**values).clone()),
+                    own => Some(own.clone()),
+                };
                 about_task = Some(object_of([
                     ("id", task.clone().into()),
                     ("name", (*event.node).into()),
-                    ("input", input),
+                    ("input", input.unwrap_or_default()),
                     ("triggers", json!([])),
+                    ("metadata", self.about.clone()),
                 ]));
             }
             "task_ended" if self.tells_tasks => {
@@ -100,10 +112,24 @@ impl EventReader {
                     self.updates.insert(task.clone(), Arc::default());
                 }
                 about_task = self.result(&task);
+                if event.field("status") == "interrupted" {
+                    self.asked.extend(about_task.take().map(|task| (namespace.clone(), task)));
+                }
             }
             _ => {}
         }
         ReadEvent { namespace, task, event, content, chunk, about_task }
+    }
+
+    /// The results of tasks that asked, by namespace, with these questions.
+    pub(super) fn take_asked(&mut self, interrupts: &[Interrupt]) -> Vec<(String, Value)> {
+        let mut asked = std::mem::take(&mut self.asked);
+        for (namespace, task) in &mut asked {
+            let id = task["id"].as_str().unwrap_or_default();
+            let own: Vec<_> = interrupts.iter().filter(|one| asks(one, namespace, id)).cloned().collect();
+            task["interrupts"] = wire_interrupts(&own);
+        }
+        asked
     }
 
     /// The result of a task of which both the end and the update are known.
@@ -121,6 +147,16 @@ impl EventReader {
             ("interrupts", json!([])),
         ]))
     }
+}
+
+/// Whether a question is of a task, or of a subgraph in it.
+fn asks(interrupt: &Interrupt, namespace: &str, task: &str) -> bool {
+    let place = ids::wire_namespace(&interrupt.namespace);
+    let is_own = place == namespace && interrupt.id.is_some_and(|id| ids::task_of(id) == task);
+    let below =
+        if namespace.is_empty() { Some(&*place) } else { place.strip_prefix(&format!("{namespace}|")) };
+    let child = below.and_then(|below| below.split('|').next()).and_then(|level| level.split_once(':'));
+    is_own || child.is_some_and(|(_, child)| child == task)
 }
 
 /// The messages in the channels of a state or an update.

@@ -3,7 +3,7 @@
 use agentgraph::{Dispatch, Goto};
 use serde_json::{Map, Value, json};
 
-use crate::app::{App, OWNER, object_of, owner_of};
+use crate::app::{App, OWNER, object, object_of, owner_of, version_of};
 use crate::error::ApiError;
 use crate::ids::{self, WirePlace};
 use crate::live::Strategy;
@@ -61,12 +61,13 @@ impl RunRequest {
         {
             graph.check(&input)?;
         }
+        let [config, context] = settings(body)?;
         let kwargs = json!({
             "input": input,
             "command": command,
             "checkpoint": checkpoint(body)?.map(|_| wire_id(body)),
-            "config": optional_object(body, "config")?,
-            "context": optional_object(body, "context")?,
+            "config": config,
+            "context": context,
             "stream_mode": modes(&body["stream_mode"])?,
             "subgraphs": flag(body, "stream_subgraphs")?,
             "resumable": flag(body, "stream_resumable")?,
@@ -91,8 +92,17 @@ impl RunRequest {
 
     /// The record of the run, its assistant, and what it does about those before it.
     pub(crate) fn into_run(self, thread: &Record) -> (Record, Record, Strategy) {
-        let RunRequest { assistant, mut metadata, kwargs, strategy, strategy_name, is_temporary, .. } = self;
+        let RunRequest { assistant, metadata: given, kwargs, strategy, strategy_name, is_temporary, .. } =
+            self;
         let now = ids::now();
+        let mut metadata = object(&version_of(&assistant)["metadata"]);
+        // The run belongs to whom the thread belongs, whosever the assistant is.
+        metadata.remove(OWNER);
+        metadata.extend(object(&thread.data["metadata"]));
+        metadata.extend(object(&kwargs["config"]["metadata"]));
+        metadata.extend(given);
+        metadata.insert("graph_id".to_owned(), assistant.parent.clone().into());
+        metadata.insert("assistant_id".to_owned(), assistant.id.clone().into());
         metadata.extend(owner_of(thread).map(|owner| (OWNER.to_owned(), owner.into())));
         let data = object_of([
             ("assistant_id", assistant.id.clone().into()),
@@ -145,6 +155,20 @@ pub(crate) fn optional_object(body: &Value, name: &str) -> Result<Map<String, Va
         Value::Object(fields) => Ok(fields.clone()),
         _ => Err(ApiError::invalid(format!("{name} must be an object"))),
     }
+}
+
+/// The configuration and the context of a run or an assistant. Clients give one of them, and nodes read
+/// either: the values of the other are the same then.
+pub(crate) fn settings(body: &Value) -> Result<[Map<String, Value>; 2], ApiError> {
+    let (mut config, mut context) = (optional_object(body, "config")?, optional_object(body, "context")?);
+    match config.get("configurable").and_then(Value::as_object).filter(|given| !given.is_empty()) {
+        Some(configurable) if context.is_empty() => context.clone_from(configurable),
+        None if !context.is_empty() => {
+            config.insert("configurable".to_owned(), context.clone().into());
+        }
+        _ => {}
+    }
+    Ok([config, context])
 }
 
 fn command(command: &Value) -> Result<Value, ApiError> {
@@ -207,6 +231,7 @@ fn modes(given: &Value) -> Result<Vec<String>, ApiError> {
     let modes = match given {
         Value::Null => vec!["values".to_owned()],
         Value::String(mode) => vec![mode.clone()],
+        Value::Array(list) if list.is_empty() => vec!["values".to_owned()],
         Value::Array(list) if list.iter().all(Value::is_string) => texts(given),
         _ => return Err(ApiError::invalid("stream_mode must be a mode or a list of modes")),
     };

@@ -108,6 +108,20 @@ async fn lists_and_counts_have_what_is_the_callers_own() {
     assert_eq!(root.send(Method::GET, &run, None).await.0, 404, "the run has gone with its thread");
 }
 
+/// The metadata of an assistant are those of its runs, but for the owner.
+#[tokio::test]
+async fn a_run_belongs_to_whom_its_thread_belongs() {
+    let (root, ada, _) = three().await;
+    let of_graph = json!({ "graph_id": "steps", "metadata": { "team": "blue" } });
+    let assistant = ada.post("/assistants", &of_graph).await["assistant_id"].clone();
+    let thread = root.thread().await;
+    let run = json!({ "assistant_id": assistant, "input": {} });
+    let run = root.post(&format!("/threads/{thread}/runs"), &run).await;
+    assert_eq!((&run["metadata"]["team"], run["metadata"].get("owner")), (&json!("blue"), None));
+    let path = format!("/threads/{thread}/runs/{}", run["run_id"].as_str().unwrap());
+    assert_eq!(ada.send(Method::GET, &path, None).await.0, StatusCode::NOT_FOUND);
+}
+
 #[tokio::test]
 async fn assistants_of_graphs_are_used_by_all_and_changed_by_operators() {
     let (root, ada, _) = three().await;

@@ -52,7 +52,7 @@ pub(crate) struct Ask {
     pub(crate) done: bool,
 }
 
-async fn ask(ctx: Ctx) -> Result<AskUpdate> {
+pub(crate) async fn ask(ctx: Ctx) -> Result<AskUpdate> {
     let answer: Value = ctx.interrupt(json!({ "question": "go on?" }))?;
     Ok(Ask::update().answers([answer]))
 }

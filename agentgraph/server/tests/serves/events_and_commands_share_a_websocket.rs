@@ -69,6 +69,7 @@ async fn a_connection_carries_commands_and_the_events_of_its_subscriptions() {
     let params = json!({ "assistant_id": "steps", "input": { "text": "a" } });
     let (events, answer) = socket.command(2, "run.start", params.clone()).await;
     assert!(answer["result"]["run_id"].is_string(), "{answer}");
+    assert!(events.is_empty(), "the id of the run comes before its events");
     let events = socket.until_end(events).await;
     let seqs: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, (1..=15).collect::<Vec<u64>>());

@@ -37,6 +37,7 @@ mod runs_stream_in_every_mode;
 mod secrets_are_never_shown;
 mod states_can_be_read_changed_and_forked;
 mod streams_are_resumed_without_loss;
+mod subgraphs_are_drawn_as_langgraph_does;
 mod threads_and_assistants_are_found;
 #[cfg(feature = "jwt")]
 mod tokens_are_checked_by_the_keys_of_their_issuer;

@@ -73,6 +73,16 @@ async fn runs_are_cancelled_together_by_their_ids_or_their_status() {
         assert_eq!(server.get(&format!("{path}/{id}")).await["status"], "interrupted");
     }
     assert_eq!(cancel(json!({ "status": "all" })).await.0, 404);
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(server.post(&path, &body).await["run_id"].clone());
+    }
+    assert_eq!(cancel(json!({ "thread_id": thread, "run_ids": ids })).await.0, 204);
+    for id in ids {
+        server.get(&format!("{path}/{}/join", id.as_str().unwrap())).await;
+    }
+    let history = server.post(&format!("/threads/{thread}/history"), &json!({ "limit": 100 })).await;
+    assert_eq!(history.as_array().unwrap().len(), 4, "those that waited have not begun: {history}");
 }
 
 #[tokio::test]
@@ -226,6 +236,8 @@ async fn a_run_ends_with_its_connection_only_if_it_is_told_so() {
 #[tokio::test]
 async fn runs_without_a_thread_leave_nothing() {
     let server = Served::new().await;
+    let wrong = json!({ "assistant_id": "steps", "input": {}, "on_completion": "keeps" });
+    assert_eq!(server.send(Method::POST, "/runs/wait", Some(&wrong)).await.0, 422);
     server.post("/runs/wait", &json!({ "assistant_id": "steps", "input": { "text": "a" } })).await;
     assert_eq!(server.post("/threads/count", &json!({})).await, 0);
     let kept = json!({ "assistant_id": "steps", "input": { "text": "a" }, "on_completion": "keep" });

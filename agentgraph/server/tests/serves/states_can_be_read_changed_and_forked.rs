@@ -60,8 +60,8 @@ async fn a_thread_without_runs_is_empty() {
     let thread = server.thread().await;
     let state = server.get(&format!("/threads/{thread}/state")).await;
     assert_eq!(
-        (&state["values"], &state["next"], &state["checkpoint"]),
-        (&json!({}), &json!([]), &json!(null))
+        (&state["values"], &state["next"], &state["checkpoint"], &state["metadata"]),
+        (&json!({}), &json!([]), &json!(null), &json!(null))
     );
     assert_eq!(server.get(&format!("/threads/{thread}")).await["values"], json!(null));
 }
@@ -339,6 +339,48 @@ async fn a_state_is_changed_from_outside_and_the_run_goes_on_from_there() {
     assert_eq!(status, 400, "a thread without a graph");
 }
 
+/// The client's `threads.create(supersteps=..)`.
+#[tokio::test]
+async fn a_thread_can_begin_with_what_nodes_have_returned_elsewhere() {
+    let server = Served::new().await;
+    let begin = |supersteps: Value| json!({ "metadata": { "graph_id": "steps" }, "supersteps": supersteps });
+    let step = |node: &str, values: Value| json!({ "updates": [{ "as_node": node, "values": values, "command": null }] });
+    let played =
+        begin(json!([step("__input__", json!({ "text": "a" })), step("first", json!({ "seen": ["x"] }))]));
+    let made = server.post("/threads", &played).await;
+    assert_eq!((&made["status"], &made["values"]["seen"]), (&json!("interrupted"), &json!(["x"])));
+    let thread = made["thread_id"].as_str().unwrap();
+    let history = server.post(&format!("/threads/{thread}/history"), &json!({})).await;
+    let next: Vec<&Value> = history.as_array().unwrap().iter().map(|state| &state["next"]).collect();
+    assert_eq!(next, [&json!(["second"]), &json!(["first"])]);
+    let rest = json!({ "assistant_id": "steps", "input": null });
+    let rest = server.post(&format!("/threads/{thread}/runs/wait"), &rest).await;
+    assert_eq!(rest["seen"], json!(["x", "second"]));
+    // Two nodes of one superstep; the whole is refused if a part is wrong.
+    let both = json!({ "updates": [
+        { "as_node": "first", "values": { "seen": ["x"] } }, { "as_node": "second", "values": { "seen": ["y"] } },
+    ] });
+    let made = server.post("/threads", &begin(json!([step("__input__", json!(null)), both]))).await;
+    assert_eq!(made["values"]["seen"], json!(["x", "y"]));
+    let again = json!({ "thread_id": made["thread_id"], "if_exists": "do_nothing", "supersteps": [both] });
+    assert_eq!(server.send(Method::POST, "/threads", Some(&again)).await.0, 409, "it has a state");
+    let count = server.post("/threads/count", &json!({})).await;
+    let without_graph = json!({ "supersteps": [both] });
+    for wrong in [
+        without_graph,
+        begin(json!("x")),
+        begin(json!([{ "updates": [] }])),
+        begin(json!([{ "updates": [{ "values": {} }] }])),
+        begin(json!([{ "updates": [{ "as_node": "first", "values": 1 }] }])),
+        begin(json!([{ "updates": [{ "as_node": "first", "command": { "goto": "second" } }] }])),
+        begin(json!([step("first", json!({})), step("none", json!({}))])),
+    ] {
+        let (status, answer) = server.send(Method::POST, "/threads", Some(&wrong)).await;
+        assert_eq!(status, 422, "{wrong}: {answer}");
+    }
+    assert_eq!(server.post("/threads/count", &json!({})).await, count, "no thread is left");
+}
+
 #[tokio::test]
 async fn durability_exit_keeps_one_checkpoint() {
     let server = Served::new().await;
@@ -347,4 +389,74 @@ async fn durability_exit_keeps_one_checkpoint() {
     server.post(&format!("/threads/{thread}/runs/wait"), &body).await;
     let history = server.post(&format!("/threads/{thread}/history"), &json!({})).await;
     assert_eq!(history.as_array().unwrap().len(), 1, "{history}");
+}
+
+/// As on LangGraph: that of the assistant, the thread, the configuration and the run.
+#[tokio::test]
+async fn a_state_has_the_metadata_of_the_run_that_made_it() {
+    let server = Served::new().await;
+    let thread = server.post("/threads", &json!({ "metadata": { "from": "web", "name": "thread" } })).await;
+    let thread = thread["thread_id"].as_str().unwrap();
+    let (wait, history) = (format!("/threads/{thread}/runs/wait"), format!("/threads/{thread}/history"));
+    let of_graph = json!({ "graph_id": "nested", "metadata": { "team": "blue", "name": "assistant" } });
+    let assistant = server.post("/assistants", &of_graph).await["assistant_id"].clone();
+    let body = json!({
+        "assistant_id": assistant, "input": {}, "metadata": { "turn": 1, "by": { "name": "ada" } },
+        "config": { "metadata": { "shade": "dark", "turn": 0 }, "configurable": { "key": "secret" } },
+    });
+    server.post(&wait, &body).await;
+    let first = server.get(&format!("/threads/{thread}/state?subgraphs=true")).await;
+    let run = server.get(&format!("/threads/{thread}/runs")).await[0].clone();
+    let of_run = json!({
+        "from": "web", "name": "thread", "team": "blue", "shade": "dark", "turn": 1, "by": { "name": "ada" },
+        "graph_id": "nested", "assistant_id": assistant,
+    });
+    assert_eq!(run["metadata"], of_run);
+    let with = |more: Value| {
+        let mut all = of_run.as_object().unwrap().clone();
+        all.extend(
+            json!({ "run_id": run["run_id"], "thread_id": thread, "run_attempt": 1 })
+                .as_object()
+                .cloned()
+                .unwrap(),
+        );
+        all.extend(more.as_object().cloned().unwrap());
+        Value::Object(all)
+    };
+    assert_eq!(first["metadata"], with(json!({ "source": "loop", "step": 0, "parents": {} })));
+    let inside = &first["tasks"][0]["state"];
+    let namespace = &inside["checkpoint"]["checkpoint_ns"];
+    let place = json!({
+        "source": "loop", "step": 0, "parents": { "": first["checkpoint_id"] }, "langgraph_node": "child",
+        "langgraph_checkpoint_ns": namespace, "checkpoint_ns": namespace,
+    });
+    assert_eq!(inside["metadata"], with(place));
+
+    // The run that answers has the checkpoints from then on, also in the subgraph. A change from outside is
+    // of no run.
+    let answer = json!({ "assistant_id": assistant, "command": { "resume": 1 }, "metadata": { "turn": 2 } });
+    server.post(&wait, &answer).await;
+    let update = json!({ "values": { "answers": [3] }, "as_node": "child" });
+    server.post(&format!("/threads/{thread}/state"), &update).await;
+    let metadata = async |body: Value| {
+        let listed = server.post(&history, &body).await;
+        listed.as_array().unwrap().iter().map(|state| state["metadata"].clone()).collect::<Vec<_>>()
+    };
+    let all = metadata(json!({})).await;
+    let turns: Vec<&Value> = all.iter().map(|metadata| &metadata["turn"]).collect();
+    assert_eq!(turns, [&json!(null), &json!(2), &json!(1), &json!(1)]);
+    let of_none =
+        json!({ "source": "update", "step": 2, "parents": {}, "graph_id": "nested", "thread_id": thread });
+    assert_eq!(all[0], of_none);
+    let inner = metadata(json!({ "checkpoint": { "checkpoint_ns": namespace } })).await;
+    let turns: Vec<&Value> = inner.iter().map(|metadata| &metadata["turn"]).collect();
+    assert_eq!(turns, [&json!(2), &json!(2), &json!(1), &json!(1)]);
+    for (filter, count) in [
+        (json!({ "turn": 2 }), 1),
+        (json!({ "by": { "name": "ada" }, "source": "input" }), 1),
+        (json!({ "from": "web" }), 3),
+        (json!({ "key": "secret" }), 0),
+    ] {
+        assert_eq!(metadata(json!({ "metadata": filter })).await.len(), count, "{filter}");
+    }
 }

@@ -101,7 +101,11 @@ async fn each_graph_has_an_assistant_from_the_start() {
     let drawn = server.get(&format!("/assistants/{id}/graph")).await;
     let edges: Vec<(&Value, &Value)> =
         drawn["edges"].as_array().unwrap().iter().map(|edge| (&edge["source"], &edge["target"])).collect();
-    assert_eq!(edges, [(&json!("__start__"), &json!("first")), (&json!("first"), &json!("second"))]);
+    let expected = [["__start__", "first"], ["first", "second"], ["second", "__end__"]];
+    assert_eq!(
+        edges,
+        expected.map(|[from, to]| (json!(from), json!(to))).each_ref().map(|(from, to)| (from, to))
+    );
     let schemas = server.get(&format!("/assistants/{id}/schemas")).await;
     assert_eq!(schemas["input_schema"]["properties"]["seen"]["type"], "array");
     let chat = server.post("/assistants/search", &json!({ "graph_id": "chat" })).await;
@@ -133,6 +137,60 @@ async fn assistants_have_versions_and_give_their_runs_a_configuration() {
     let (status, _) = server.send(Method::DELETE, &format!("/assistants/{id}"), None).await;
     assert_eq!(status, StatusCode::NO_CONTENT);
     assert_eq!(server.post("/assistants/count", &json!({ "graph_id": "settings" })).await, 1);
+}
+
+#[tokio::test]
+async fn assistants_are_sorted_and_shown_in_part() {
+    let server = Served::new().await;
+    for (name, graph) in [("b", "steps"), ("a", "settings"), ("c", "ask")] {
+        let made = json!({ "graph_id": graph, "name": name, "metadata": { "mine": true } });
+        server.post("/assistants", &made).await;
+    }
+    let search = async |more: Value| {
+        let mut body = json!({ "metadata": { "mine": true } });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.send(Method::POST, "/assistants/search", Some(&body)).await
+    };
+    let (_, found) = search(json!({ "sort_by": "name", "sort_order": "asc", "select": ["name"] })).await;
+    assert_eq!(found, json!([{ "name": "a" }, { "name": "b" }, { "name": "c" }]));
+    let (_, found) = search(json!({ "sort_by": "graph_id", "select": ["graph_id", "version"] })).await;
+    let row = |graph| json!({ "graph_id": graph, "version": 1 });
+    assert_eq!(found, json!([row("steps"), row("settings"), row("ask")]));
+    for refused in [json!({ "select": ["bogus"] }), json!({ "limit": 0 }), json!({ "sort_by": "bogus" })] {
+        assert_eq!(search(refused).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let refused = json!({ "select": ["bogus"] });
+    let (status, _) = server.send(Method::POST, "/threads/search", Some(&refused)).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    for path in ["/threads", "/assistants"] {
+        let refused = json!({ "graph_id": "steps", "if_exists": "other" });
+        let (status, _) = server.send(Method::POST, path, Some(&refused)).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+}
+
+/// Newer clients send a context, older ones `config.configurable`. LangGraph's server gives a node both.
+#[tokio::test]
+async fn a_context_and_a_configuration_stand_for_each_other() {
+    let server = Served::new().await;
+    let both = |one: &Value| (one["config"]["configurable"].clone(), one["context"].clone());
+    let (ada, grace) = (json!({ "user": "ada" }), json!({ "user": "grace" }));
+    let made = server.post("/assistants", &json!({ "graph_id": "settings", "context": ada })).await;
+    assert_eq!(both(&made), (ada.clone(), ada.clone()));
+    let id = made["assistant_id"].as_str().unwrap();
+    let user = async |more: Value| {
+        let mut run = json!({ "assistant_id": id, "input": {} });
+        run.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.post("/runs/wait", &run).await["text"].clone()
+    };
+    assert_eq!(user(json!({})).await, "ada");
+    assert_eq!(user(json!({ "context": grace })).await, "grace");
+    let change = json!({ "config": { "configurable": grace } });
+    let (_, changed) = server.send(Method::PATCH, &format!("/assistants/{id}"), Some(&change)).await;
+    assert_eq!(both(&changed), (grace.clone(), grace.clone()));
+    let change = json!({ "name": "other" });
+    let (_, changed) = server.send(Method::PATCH, &format!("/assistants/{id}"), Some(&change)).await;
+    assert_eq!(both(&changed), (grace.clone(), grace));
 }
 
 #[tokio::test]

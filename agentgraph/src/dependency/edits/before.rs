@@ -3,9 +3,8 @@
 use std::fmt;
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::{Op, from_template};
+use super::Op;
 use crate::dependency::node::IntoDependencyNode;
 use crate::words::{EditError, GraphEdit};
 
@@ -23,41 +22,41 @@ impl<O, S> BeforePass<O, S> {
 
     /// See [`PassEdits::add_fn`](crate::dependency::PassEdits::add_fn).
     pub fn add_fn<M>(&mut self, name: impl AsRef<str>, node: impl IntoDependencyNode<O, S, M>) -> &mut Self {
-        let edit = GraphEdit::AddNode { name: name.as_ref().into(), template: None, args: Value::Null };
+        let edit = GraphEdit::of_function(name);
         self.note(Ok(Op { edit, node: Some(node.into_node()), moot: false }))
     }
 
-    /// See [`PassEdits::add_node`](crate::dependency::PassEdits::add_node).
+    /// See [`Edits::add_node`](crate::edit::Edits::add_node).
     pub fn add_node(
         &mut self,
         name: impl AsRef<str>,
         template: impl AsRef<str>,
         args: impl Serialize,
     ) -> &mut Self {
-        self.note(from_template(name.as_ref().into(), template.as_ref().into(), args))
+        self.note(GraphEdit::of_template(name, template, args).map(Op::from))
     }
 
-    /// See [`PassEdits::add_edge`](crate::dependency::PassEdits::add_edge).
+    /// See [`Edits::add_edge`](crate::edit::Edits::add_edge).
     pub fn add_edge(&mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> &mut Self {
         self.edit(GraphEdit::AddEdge { from: from.as_ref().into(), to: to.as_ref().into() })
     }
 
-    /// See [`PassEdits::prepend_edge`](crate::dependency::PassEdits::prepend_edge).
+    /// See [`Edits::prepend_edge`](crate::edit::Edits::prepend_edge).
     pub fn prepend_edge(&mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> &mut Self {
         self.edit(GraphEdit::PrependEdge { from: from.as_ref().into(), to: to.as_ref().into() })
     }
 
-    /// See [`PassEdits::remove_edge`](crate::dependency::PassEdits::remove_edge).
+    /// See [`Edits::remove_edge`](crate::edit::Edits::remove_edge).
     pub fn remove_edge(&mut self, from: impl AsRef<str>, to: impl AsRef<str>) -> &mut Self {
         self.edit(GraphEdit::RemoveEdge { from: from.as_ref().into(), to: to.as_ref().into() })
     }
 
-    /// See [`PassEdits::remove_node`](crate::dependency::PassEdits::remove_node).
+    /// See [`Edits::remove_node`](crate::edit::Edits::remove_node).
     pub fn remove_node(&mut self, name: impl AsRef<str>) -> &mut Self {
         self.edit(GraphEdit::RemoveNode { name: name.as_ref().into() })
     }
 
-    /// See [`PassEdits::skip`](crate::dependency::PassEdits::skip).
+    /// See [`Edits::skip`](crate::edit::Edits::skip).
     pub fn skip<N: AsRef<str>>(&mut self, nodes: impl IntoIterator<Item = N>) -> &mut Self {
         self.edit(GraphEdit::Skip { nodes: nodes.into_iter().map(|node| node.as_ref().into()).collect() })
     }

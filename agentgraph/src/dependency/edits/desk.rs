@@ -220,20 +220,14 @@ impl<O, S> PassDesk<O, S> {
         if op.moot || (occasion != Occasion::Call && self.coincides(plan, added, layer, op)) {
             return Ok(EditEffect::Nothing);
         }
-        let judge = Judge {
-            plan,
-            names: &self.wiring.names,
-            by_name: &self.wiring.by_name,
-            kept: &self.kept,
-            occasion,
-        };
+        let judge = Judge { plan, names: &self.wiring.names, kept: &self.kept, occasion };
         let join = op.node.as_ref().map(|node| node.settings.join).unwrap_or_default();
         judge.judge(layer, &op.edit, join)
     }
 
     /// The node of that name in the current graph.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
-        let base = || self.wiring.by_name.get(name).copied();
+        let base = || self.wiring.names.id(name);
         self.pass().plan.look(|graph| graph.named(name)).unwrap_or_else(base)
     }
 
@@ -258,7 +252,11 @@ impl<O, S> PassDesk<O, S> {
 
     /// Takes the edits of a finished task.
     pub(crate) fn take(&self, index: u32) -> Option<Transaction<O, S>> {
-        let draft = self.pass().drafts.remove(&index)?;
+        let mut pass = self.pass();
+        if pass.drafts.is_empty() {
+            return None;
+        }
+        let draft = pass.drafts.remove(&index)?;
         (!draft.ops.is_empty()).then_some(Transaction { ops: draft.ops })
     }
 

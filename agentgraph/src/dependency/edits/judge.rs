@@ -1,6 +1,5 @@
 //! The check of one edit against the current graph, and its effect by ids.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::dependency::base::{Join, Pair};
@@ -8,6 +7,7 @@ use crate::dependency::cycle::{self, Verdict};
 use crate::dependency::layer::{EditLayer, Graph};
 use crate::dependency::plan::{Plan, Status};
 use crate::error::nearest;
+use crate::graph::node_names::NodeNames;
 use crate::words::{GraphEdit, Rejection};
 
 /// The effect of an edit.
@@ -36,8 +36,7 @@ pub(super) enum Occasion {
 /// The data that edits are checked against.
 pub(super) struct Judge<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) names: &'a [Arc<str>],
-    pub(super) by_name: &'a HashMap<Arc<str>, u32>,
+    pub(super) names: &'a NodeNames,
     pub(super) kept: &'a [bool],
     pub(super) occasion: Occasion,
 }
@@ -65,7 +64,7 @@ impl Judge<'_> {
     }
 
     fn find(&self, layer: &EditLayer, name: &str) -> Option<u32> {
-        let base = || self.by_name.get(name).copied();
+        let base = || self.names.id(name);
         self.look(layer, |graph| graph.named(name)).unwrap_or_else(base)
     }
 

@@ -88,7 +88,7 @@ where
         for name in pass.order {
             let at = self.temporary.iter().rposition(|known| **known == *name);
             let temporary = at.map(|at| (self.table.nodes() + at) as u32);
-            if let Some(node) = temporary.or_else(|| self.table.0.by_name.get(&*name).copied()) {
+            if let Some(node) = temporary.or_else(|| self.table.0.names.id(&name)) {
                 self.finish(node);
             }
         }
@@ -116,8 +116,8 @@ where
         delta: &mut DeltaWriter,
     ) -> Result<(), StateError> {
         for (name, output) in &update.outputs {
-            if let Some(node) = table.0.by_name.get(name) {
-                let set = delta.channel(*node as usize).set(&**output);
+            if let Some(node) = table.0.names.id(name) {
+                let set = delta.channel(node as usize).set(&**output);
                 set.map_err(|error| unencodable(name, &error))?;
             }
         }

@@ -143,15 +143,15 @@ impl Loop {
     }
 
     /// The open requests of the run, in task order, and those inside its tasks.
-    fn open_requests(&self, inside: &[OpenRequest]) -> Vec<OpenId> {
+    fn open_requests(&mut self, inside: &[OpenRequest]) -> Vec<OpenId> {
+        let has_some = !self.inheritance.left_over.is_empty();
+        let tasks = if has_some { self.position.frontier.len() } else { 0 };
+        self.inheritance.ids = (0..tasks).map_while(|index| self.task_id(index)).collect();
         let mut open: Vec<OpenId> = match self.driver {
             Some(_) => self.open_in_pass(),
-            None => (0..self.position.frontier.len())
-                .filter_map(|index| {
-                    let task = self.task_id(index)?;
-                    Some((task, self.inheritance.left_over.get(&task)?))
-                })
-                .flat_map(|(task, left)| left.open_ids(task))
+            None => (self.inheritance.ids.iter())
+                .filter_map(|task| Some(self.inheritance.left_over.get(task)?.open_ids(*task)))
+                .flatten()
                 .chain(self.open_in_flow(&self.flow_tasks()))
                 .collect(),
         };
@@ -190,7 +190,7 @@ impl Loop {
     fn open_in_pass(&self) -> Vec<OpenId> {
         let open = self.inheritance.left_over.iter().flat_map(|(task, left)| {
             left.open().zip(left.open_ids(*task)).map(|((_, request), id)| {
-                let node = self.position.graph.by_name.get(&*request.node).copied();
+                let node = self.position.graph.names.id(&request.node);
                 (node.unwrap_or(u32::MAX), id)
             })
         });

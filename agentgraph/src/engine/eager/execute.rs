@@ -272,7 +272,7 @@ impl Loop {
         let call = self.memory_of(request.node).map(|memory| {
             let before = activation.left.as_ref().and_then(|left| left.call);
             let shares_memory = memory == Memory::PerThread && self.is_called(key, request.node);
-            SubgraphCall { task: before.unwrap_or(id), again: activation.again, shares_memory }
+            SubgraphCall { task: Some(before.unwrap_or(id)), again: activation.again, shares_memory }
         });
         let head = self.records.journal.as_deref().and_then(Journal::checkpoint);
         nest.enter(head, request.index, request.handles, call);

@@ -111,7 +111,7 @@ impl Loop {
         for (key, activation) in wanted {
             let (Some(journal), false) = (&self.records.journal, states.contains_key(key)) else { continue };
             let persistence =
-                Persistence::new(journal.saver(), *journal.codec(), Arc::clone(journal.namespace()));
+                Persistence::inside(journal.saver(), *journal.codec(), Arc::clone(journal.namespace()));
             let place = journal.place();
             let state = match (activation.read, read.get(&activation.read)) {
                 (Some(_), Some(state)) => Arc::clone(state),

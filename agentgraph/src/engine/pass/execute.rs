@@ -12,11 +12,12 @@ use crate::dependency::{Output, PassInput};
 use crate::engine::executor::timed;
 use crate::engine::pass::{Pass, outputs, outputs_mut};
 use crate::engine::running_tasks::RunningTask;
-use crate::erased::{NodeFuture, polled_by_engine};
+use crate::erased::NodeFuture;
 use crate::error::{BoxError, Error};
 use crate::event::EventKind;
 use crate::extract::Task;
 use crate::panic::NodePanic;
+use crate::step::Step;
 use crate::typed::AnyState;
 
 impl<O: Output, S: PassInput> Pass<'_, O, S> {
@@ -38,6 +39,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         self.recall(index, node);
         match self.entry(request) {
             Invocation::Plain(output) => self.returned(request, output.map(Some)),
+            Invocation::Entry(entry) if self.is_bare(&entry) => self.start_bare(&entry, request, cx),
             Invocation::Entry(entry) if entry.kind() == CallKind::Async || self.is_on_host() => {
                 let future = self.call(&entry, request);
                 let polled = guarded(|_| {
@@ -50,7 +52,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
                 match polled {
                     Ok(Ok(result)) => self.ended(request, result),
                     Ok(Err(future)) => {
-                        self.running.add([RunningTask { request, task: CatchPanic::of(future) }]);
+                        self.goes_on(request, future);
                         Ok(())
                     }
                     Err(panicked) => self.ended(request, Err(panicked.into())),
@@ -63,9 +65,55 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
     }
 
+    /// Whether a node is async, has no policies, and runs in this process without a trace, a stream of
+    /// messages or a watch on its polls.
+    fn is_bare(&self, entry: &WiredNode<O, S>) -> bool {
+        let shared = &self.run.runtime.shared;
+        let is_heard = self.run.listeners.spans.is_some()
+            || shared.audience.messages
+            || shared.graph.slow_polls.times_nodes();
+        entry.kind() == CallKind::Async && entry.policies.is_none() && !is_heard && !self.is_on_host()
+    }
+
+    /// Calls a bare node and polls it once, with the type of its output: if it is ready, nothing is boxed but
+    /// its future.
+    fn start_bare(
+        &mut self,
+        entry: &WiredNode<O, S>,
+        request: TaskRequest,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Error> {
+        let held = self.held();
+        self.show(held);
+        let task =
+            Task { state: &self.view, shared: &self.run.runtime.shared, request, input: None, failure: None };
+        let polled = guarded(|_| {
+            let mut call = entry.call.call(&task)?;
+            match call.as_mut().poll_step(cx) {
+                Poll::Ready(result) => Ok(Ok(result?)),
+                Poll::Pending => Ok(Err(call)),
+            }
+        });
+        match polled.unwrap_or_else(|panicked: NodePanic| Err(panicked.into())) {
+            Ok(Ok(Step::Update(update))) => self.returned(request, Ok(update.own)),
+            Ok(Ok(_)) => self.returned(request, Ok(None)),
+            Ok(Err(call)) => {
+                self.goes_on(request, call);
+                Ok(())
+            }
+            Err(error) => self.returned(request, Err(error)),
+        }
+    }
+
+    /// Keeps a task that is not ready.
+    fn goes_on(&mut self, request: TaskRequest, future: NodeFuture<AnyState>) {
+        self.running.add([RunningTask { request, task: CatchPanic::of(future) }]);
+    }
+
     /// Gives a task what it asked and did in earlier calls.
     fn recall(&mut self, index: u32, node: u32) {
-        let asked = self.earlier.answers.remove(&node);
+        let earlier = &mut self.earlier;
+        let asked = if earlier.answers.is_empty() { None } else { earlier.answers.remove(&node) };
         let once =
             if self.earlier.once.is_empty() { None } else { self.earlier.once.remove(&self.task_id(node)) };
         if asked.is_some() || once.is_some() {
@@ -134,7 +182,8 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         }
     }
 
-    fn call_now(&self, entry: &WiredNode<O, S>, request: TaskRequest) -> Result<O, BoxError> {
+    fn call_now(&mut self, entry: &WiredNode<O, S>, request: TaskRequest) -> Result<O, BoxError> {
+        self.show(None);
         let outputs = outputs::<O, S>(&self.run.position.state);
         let task =
             Task { state: &self.view, shared: &self.run.runtime.shared, request, input: None, failure: None };
@@ -156,24 +205,20 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         if self.is_on_host() {
             return self.send(entry, request, held);
         }
-        let view = Arc::new(outputs::<O, S>(&self.run.position.state).view(held, &self.desk));
+        self.show(held);
+        let view = &self.view;
         let task =
-            Task { state: &view, shared: &self.run.runtime.shared, request, input: None, failure: None };
+            Task { state: view, shared: &self.run.runtime.shared, request, input: None, failure: None };
         let spans = self.run.listeners.spans.as_ref();
         let traced = spans.is_some();
         let call = || {
-            if entry.policies.is_none() && !traced && !task.shared.audience.messages {
-                return polled_by_engine(entry.call.call(&task));
-            }
-            let view = Arc::new(AnyState::new(Arc::clone(&view)));
+            let view = Arc::new(AnyState::new(Arc::clone(view)));
             let Task { shared, request, input, failure, .. } = task;
             let task = Task { state: &view, shared, request, input, failure };
             match &entry.policies {
-                None if traced => invoke_in_span(&*entry.any, &task),
-                None => invoke(&*entry.any, &task),
-                Some(policies) => {
-                    call_with_policies(Arc::clone(&entry.any), Arc::clone(policies), &task, traced)
-                }
+                None if traced => invoke_in_span(&*entry.any(), &task),
+                None => invoke(&*entry.any(), &task),
+                Some(policies) => call_with_policies(entry.any(), Arc::clone(policies), &task, traced),
             }
         };
         let called = guarded(|_| match spans {
@@ -185,6 +230,15 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
             Ok(call) if shared.graph.slow_polls.times_nodes() => timed(shared, request.node, call),
             Ok(call) => call,
             Err(panicked) => Box::pin(std::future::ready(Err(panicked.into()))),
+        }
+    }
+
+    /// Points the view of the next node at these outputs. It is that of the last node, unless a task still
+    /// holds that one.
+    fn show(&mut self, held: Option<Arc<[HeldOutput<O>]>>) {
+        match Arc::get_mut(&mut self.view) {
+            Some(view) => view.hold(held),
+            None => self.view = Arc::new(outputs::<O, S>(&self.run.position.state).view(held, &self.desk)),
         }
     }
 

@@ -158,7 +158,7 @@ pub(super) fn far_node<O: Output, S: PassInput>(
     Ok(FarNode {
         node,
         state: Arc::new(AnyState::new(Arc::new(outputs::<O, S>(&state).view(held, &desk)))),
-        call: entry.any,
+        call: entry.any(),
         policies: entry.policies,
         desk,
     })

@@ -161,7 +161,7 @@ impl<O: Output, S: PassInput> Pass<'_, O, S> {
         self.keep(node, output)?;
         self.run.position.merged += 1;
         if let Some(events) = self.run.listeners.events.as_ref().filter(|events| events.views().values) {
-            events.push(1, EventKind::Values(Snapshot::new(Arc::clone(&self.run.position.state))));
+            events.push(1, EventKind::Values(Snapshot::from(Arc::clone(&self.run.position.state))));
         }
         Ok(())
     }

@@ -9,7 +9,6 @@ use crate::engine::Loop;
 use crate::engine::actors::{Handover, handled};
 use crate::engine::executor::{Executor, Ledger, PlannedTask};
 use crate::engine::halt::Cutoff;
-use crate::engine::nowhere;
 use crate::engine::once::{beside, or_unstored, put_writes};
 use crate::engine::step_results::{SuperstepLedger, id_of};
 use crate::engine::stored::once_write;
@@ -150,15 +149,8 @@ impl Loop {
             .into_iter()
             .map(|(index, started)| (frontier.request(index as usize, step, origin).0, started));
         let shared = &*runtime.shared;
-        let nowhere = nowhere(shared, step);
-        let mut ledger = SuperstepLedger {
-            core,
-            frontier,
-            journal: records.journal.as_deref_mut(),
-            ends,
-            shared,
-            nowhere,
-        };
+        let mut ledger =
+            SuperstepLedger { core, frontier, journal: records.journal.as_deref_mut(), ends, shared, step };
         ledger.store().await?;
         let cut = executor.run_tasks(tasks, begun, &mut ledger, halt).await?;
         let is_done = cut.is_none() && ledger.ends.not_done.is_empty();

@@ -55,10 +55,12 @@ impl Loop {
             return Ok(None);
         }
         let mut left_over = std::mem::take(&mut self.inheritance.left_over);
+        let ids = std::mem::take(&mut self.inheritance.ids);
         self.note_failure_of(&left_over);
         let mut to_run = Vec::with_capacity(self.position.frontier.len());
         for index in 0..self.position.frontier.len() {
-            let Some(left) = self.task_id(index).and_then(|id| left_over.remove(&id)) else {
+            let id = ids.get(index).copied().or_else(|| self.task_id(index));
+            let Some(left) = id.and_then(|id| left_over.remove(&id)) else {
                 to_run.push(index as u32);
                 continue;
             };

@@ -1,9 +1,9 @@
 //! The names and ids of nodes, and the collected problems.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::nearest;
+use crate::graph::node_names::NodeNames;
 use crate::graph::problem::{CompileError, Problem, ProblemKind};
 use crate::graph::topology::END_ID;
 use crate::graph::{CodePlace, DeclaredNode};
@@ -36,18 +36,16 @@ impl Problems {
     }
 }
 
-pub(super) struct Names {
-    pub(super) list: Vec<Arc<str>>,
-    pub(super) ids: HashMap<Arc<str>, u32>,
-}
+#[derive(Default)]
+pub(super) struct Names(pub(super) NodeNames);
 
 impl Names {
     pub(super) fn start(&self) -> u32 {
-        self.list.len() as u32
+        self.0.len() as u32
     }
 
     pub(super) fn name(&self, id: u32) -> &str {
-        match self.list.get(id as usize) {
+        match self.0.get(id as usize) {
             Some(name) => name,
             None if id == END_ID => END,
             None => START,
@@ -55,10 +53,10 @@ impl Names {
     }
 
     pub(super) fn node(&self, what: &'static str, name: &str) -> Result<u32, ProblemKind> {
-        self.ids.get(name).copied().ok_or_else(|| ProblemKind::UnknownNode {
+        self.0.id(name).ok_or_else(|| ProblemKind::UnknownNode {
             what,
             name: name.to_owned(),
-            nearest: nearest(name, self.list.iter().map(|known| &**known)).map(str::to_owned),
+            nearest: nearest(name, self.0.iter().map(|known| &**known)).map(str::to_owned),
         })
     }
 
@@ -80,7 +78,7 @@ impl Names {
 }
 
 pub(super) fn check_nodes(nodes: &[DeclaredNode], problems: &mut Problems) -> Names {
-    let mut names = Names { list: Vec::with_capacity(nodes.len()), ids: HashMap::with_capacity(nodes.len()) };
+    let mut names = Names::default();
     for node in nodes {
         let name: Arc<str> = Arc::from(&*node.name);
         if name.is_empty() || name.starts_with("__") {
@@ -90,10 +88,10 @@ pub(super) fn check_nodes(nodes: &[DeclaredNode], problems: &mut Problems) -> Na
         if [timeouts.run, timeouts.idle].into_iter().flatten().any(|limit| limit.is_zero()) {
             problems.add(ProblemKind::ZeroTimeout { node: name.to_string() }, node.place);
         }
-        if names.ids.insert(Arc::clone(&name), names.list.len() as u32).is_some() {
+        if names.0.id(&name).is_some() {
             problems.add(ProblemKind::DuplicateNode { name: name.to_string() }, node.place);
         }
-        names.list.push(name);
+        names.0.push(name);
     }
     names
 }

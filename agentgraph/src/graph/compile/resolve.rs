@@ -162,7 +162,7 @@ pub(super) fn resolve_breaks(
     if declared.is_empty() {
         return None;
     }
-    let none = vec![false; names.list.len()];
+    let none = vec![false; names.0.len()];
     let mut breaks = Breaks { before: none.clone(), after: none };
     for declared in declared {
         let (what, marks) = match declared.when {

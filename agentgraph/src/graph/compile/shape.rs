@@ -158,13 +158,12 @@ impl Shape {
         let mut warnings = Vec::new();
         for (id, node) in nodes.iter().enumerate() {
             let name = node.name.to_string();
-            if !reached.contains(&id) {
-                warnings
-                    .push(Warning { kind: WarningKind::Unreachable { node: name }, place: Some(node.place) });
-            } else if !ends.contains(&id) {
-                warnings
-                    .push(Warning { kind: WarningKind::NoWayToEnd { node: name }, place: Some(node.place) });
-            }
+            let kind = match (reached.contains(&id), ends.contains(&id)) {
+                (false, _) => WarningKind::Unreachable { node: name },
+                (true, false) => WarningKind::NoWayToEnd { node: name },
+                (true, true) => continue,
+            };
+            warnings.push(Warning { kind, place: Some(node.place) });
         }
         for edge in self.edges.iter().filter(|edge| edge.is_join) {
             if let Some(source) = edge.sources.iter().find(|source| !reached.contains(&(**source as usize))) {
@@ -185,46 +184,33 @@ impl Shape {
 
     pub(super) fn drawing(&self, nodes: &[DeclaredNode]) -> Drawing {
         let mut lines = Vec::new();
+        let mut add = |from, to, kind| lines.push(Line { from, to, kind });
         for edge in &self.edges {
             let kind = if edge.is_join { LineKind::Join } else { LineKind::Edge };
-            lines.extend(edge.sources.iter().map(|source| Line {
-                from: *source,
-                to: Some(edge.target),
-                kind,
-            }));
+            edge.sources.iter().for_each(|source| add(*source, Some(edge.target), kind));
         }
         for route in &self.routes {
-            let targets = route.targets.iter();
-            lines.extend(targets.map(|(target, dispatches)| {
+            for (target, dispatches) in &route.targets {
                 let kind = if *dispatches { LineKind::Dispatch } else { LineKind::Route };
-                Line { from: route.from, to: Some(*target), kind }
-            }));
+                add(route.from, Some(*target), kind);
+            }
         }
-        for (node, targets) in self.targets.iter().enumerate() {
-            let from = node as u32;
+        for (node, targets) in (0..).zip(&self.targets) {
             match targets {
                 CommandTargets::None => {}
                 CommandTargets::Declared(targets) => {
-                    lines.extend(targets.iter().map(|to| Line {
-                        from,
-                        to: Some(*to),
-                        kind: LineKind::Command,
-                    }));
+                    targets.iter().for_each(|to| add(node, Some(*to), LineKind::Command));
                 }
-                CommandTargets::Anywhere => lines.push(Line { from, to: None, kind: LineKind::Command }),
+                CommandTargets::Anywhere => add(node, None, LineKind::Command),
             }
         }
-        lines.extend(self.handled().map(|(node, handler)| Line {
-            from: node as u32,
-            to: Some(handler),
-            kind: LineKind::Error,
-        }));
+        self.handled().for_each(|(node, handler)| add(node as u32, Some(handler), LineKind::Error));
         let graphs = nodes.iter().map(|node| node.node.settings.graph.is_some()).collect();
-        Drawing { names: self.names.list.clone(), graphs, lines }
+        Drawing { names: self.names.0.to_vec(), graphs, lines }
     }
 
     pub(super) fn topology(&self, deferred_order: DeferredOrder) -> Topology {
-        let rows = self.names.list.len() + 1;
+        let rows = self.names.0.len() + 1;
         let mut successors = vec![Vec::new(); rows];
         let mut join_sources = vec![Vec::new(); rows];
         let mut routers = vec![Vec::new(); rows];
@@ -309,10 +295,10 @@ pub(super) fn check_detached(
         }
     }
     for declared in breaks {
-        match shape.names.ids.get(&*declared.node) {
-            Some(node) if is_detached(*node) => {
+        match shape.names.0.id(&declared.node) {
+            Some(node) if is_detached(node) => {
                 add(
-                    *node,
+                    node,
                     "so no call waits for it, and an interrupt there would never be answered",
                     declared.place,
                 );

@@ -88,7 +88,7 @@ impl Scene {
         for node in &topology.nodes {
             let path = format!("{prefix}{}", node.name);
             let core = core.filter(|_| node.is_graph && !node.is_temporary && drawing.is_expanded(&path));
-            let inner = core.and_then(|core| core.subgraph(*core.by_name.get(&*node.name)? as usize));
+            let inner = core.and_then(|core| core.subgraph(core.names.id(&node.name)? as usize));
             let inner = inner
                 .map(|core| Scene::of(drawing, &shown::of_compiled(&core), Some(&core), &format!("{path}/")));
             let look = match inner {

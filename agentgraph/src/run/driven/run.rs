@@ -1,7 +1,6 @@
 //! [`DrivenRun`]: a run that its caller drives.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,6 +18,7 @@ use super::image::DrivenStore;
 use super::need::{Need, NeedId, Reply};
 use crate::error::{Code, Error};
 use agentgraph_checkpoint::canonical::Canonical;
+use agentgraph_checkpoint::shows;
 
 /// A call on a thread whose driver answers its needs: see [`HostedGraph::drive`](super::HostedGraph::drive).
 pub struct DrivenRun {
@@ -204,9 +204,4 @@ impl DrivenRun {
     }
 }
 
-impl fmt::Debug for DrivenRun {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = out.debug_struct("DrivenRun");
-        parts.field("steps", &self.steps()).field("has_ended", &self.end.is_some()).finish_non_exhaustive()
-    }
-}
+shows!(DrivenRun: |it| { steps: it.steps(), has_ended: it.end.is_some() });

@@ -1,16 +1,14 @@
 //! Serde forms of words and errors that have none of their own, or whose own form lacks something.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::values::{StateForm, ValuesByName};
-use crate::error::{BoxError, Code, Error};
+use crate::error::causes::{Cause, texts_of_causes};
+use crate::error::{Code, Error};
 use crate::failure::Failure;
 use crate::state::StoredState;
 use crate::words::{DroppedEdits, EditError, GraphEdit, Rejection, StopReason};
-use std::error::Error as StdError;
 use std::sync::Arc;
 
 /// A [`Failure`] with its namespace, which checkpoints do not repeat.
@@ -99,12 +97,6 @@ impl SentError {
     }
 
     pub(super) fn without_state(error: &Error) -> Self {
-        let mut causes = Vec::new();
-        let mut cause = error.source();
-        while let Some(found) = cause.filter(|_| causes.len() < MOST_CAUSES) {
-            causes.push(found.to_string());
-            cause = found.source();
-        }
         SentError {
             code: error.code().as_str().to_owned(),
             message: error.message().to_owned(),
@@ -112,7 +104,7 @@ impl SentError {
             thread: error.thread().map(str::to_owned),
             attempt: error.attempt(),
             failures: error.failures().iter().map(SentFailure::from).collect(),
-            causes,
+            causes: texts_of_causes(error),
             state: None,
         }
     }
@@ -144,39 +136,8 @@ impl SentError {
         let failures = failures.into_iter().map(Failure::from).collect();
         let error = error.on_thread(thread.as_deref()).on_attempt(attempt).with_failures(failures);
         match Cause::of(causes) {
-            Some(cause) => error.with_source(cause),
+            Some(cause) => error.with_source(*cause),
             None => error,
         }
-    }
-}
-
-const MOST_CAUSES: usize = 16;
-
-/// A cause in another process: its text, and its own cause.
-#[derive(Debug)]
-struct Cause {
-    text: String,
-    cause: Option<BoxError>,
-}
-
-impl Cause {
-    fn of(causes: Vec<String>) -> Option<BoxError> {
-        let mut nearest: Option<BoxError> = None;
-        for text in causes.into_iter().rev() {
-            nearest = Some(Box::new(Cause { text, cause: nearest }));
-        }
-        nearest
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.text)
-    }
-}
-
-impl StdError for Cause {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.cause.as_deref().map(|cause| cause as &(dyn StdError + 'static))
     }
 }

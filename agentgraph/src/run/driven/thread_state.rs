@@ -9,7 +9,7 @@ use super::shown::SentFailure;
 use super::values::{StateForm, ValuesByName};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::run::view::Checkpoint;
+use crate::run::view::{Checkpoint, with_common_fields};
 use crate::state::StoredState;
 use crate::typed::{AnyState, Seen};
 use crate::words::{DoneStep, GraphEdit, Interrupt, OpenChild};
@@ -74,30 +74,8 @@ impl ThreadState {
     }
 
     fn with_values<S>(values: ValuesByName, checkpoint: Checkpoint<S>) -> Self {
-        let Checkpoint { id, parent, run, source, created, next, finished, deferred, .. } = checkpoint;
-        let Checkpoint { interrupts, failures, steps, children, abandoned, .. } = checkpoint;
-        let Checkpoint { merged, edits, skips, memories, unknown_fields, .. } = checkpoint;
-        ThreadState {
-            id,
-            parent,
-            run,
-            source,
-            created,
-            next,
-            finished,
-            deferred,
-            interrupts,
-            failures: failures.iter().map(SentFailure::from).collect(),
-            steps,
-            children,
-            abandoned,
-            edits,
-            skips,
-            memories,
-            unknown_fields,
-            values,
-            merged,
-        }
+        let failures = checkpoint.failures.iter().map(SentFailure::from).collect();
+        with_common_fields!(checkpoint, ThreadState { failures, values })
     }
 
     /// As [`Checkpoint::failures`].
@@ -119,28 +97,15 @@ impl ThreadState {
     /// If the values do not fit `S`.
     pub fn into_checkpoint<S: StoredState>(self, schema: &S::Schema) -> Result<Checkpoint<S>, Error> {
         let failures = self.failures();
-        Ok(Checkpoint {
-            id: self.id,
-            parent: self.parent,
-            run: self.run,
-            source: self.source,
-            created: self.created,
-            values: StateForm::of::<S>(schema).state(self.values)?,
-            merged: self.merged,
-            next: self.next,
-            finished: self.finished,
-            deferred: self.deferred,
-            interrupts: self.interrupts,
-            failures,
-            steps: self.steps,
-            children: self.children,
-            abandoned: self.abandoned,
-            edits: self.edits,
-            skips: self.skips,
-            memories: self.memories,
-            unknown_fields: self.unknown_fields,
-            #[cfg(feature = "draw")]
-            drawn: None,
-        })
+        let values = StateForm::of::<S>(schema).state(self.values)?;
+        Ok(with_common_fields!(
+            self,
+            Checkpoint {
+                #[cfg(feature = "draw")]
+                drawn: None,
+                values,
+                failures,
+            }
+        ))
     }
 }

@@ -8,6 +8,7 @@ use crate::error::{Code, Error};
 use crate::persistence::Persistence;
 use crate::record::header::{Header, StoredCall};
 use crate::run::begin::unknown_checkpoint;
+use crate::words::Memory;
 use agentgraph_checkpoint::{CheckpointId, Checkpointer, PendingWrite, Place, Source, Tail};
 
 /// The content of a call's namespace.
@@ -49,8 +50,8 @@ impl ChildCall<'_> {
             return Ok(CallGround::default());
         };
         let newest = replay(&*persistence.saver, place, &mut tail).await?;
-        let own = is_of(&newest, self.call);
-        if own || !self.call.is_named {
+        let own = is_of(&newest, self.call());
+        if own || self.callee.memory != Memory::PerThread {
             let found = Some(self.restore_run(persistence, place, newest, tail)?);
             return Ok(CallGround { found, ..CallGround::default() });
         }
@@ -60,7 +61,8 @@ impl ChildCall<'_> {
             None => Some(newest.id),
             Some(call) => call.unnamed.map(|(branch, step)| CheckpointId::new(branch, step)),
         };
-        let named = self.outer.memory(&self.namespace).filter(|_| newest_call.is_some()).or(unnamed);
+        let named =
+            self.outer.shared.memory(self.outer.namespace()).filter(|_| newest_call.is_some()).or(unnamed);
         let named = match named {
             Some(named) if named != newest.id => Some(with_edits(&*persistence.saver, place, named).await?),
             named => named,

@@ -1,7 +1,5 @@
 //! [`PostgresStoreBuilder`]: the options of a store in a database.
 
-use std::time::Duration;
-
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 
@@ -51,13 +49,6 @@ impl PostgresStoreBuilder {
 
     option_methods!();
 
-    /// The schema of the tables; `agentgraph_store` if not set. It is created if it does not exist. Letters,
-    /// digits and `_`, at most 48; case matters. It is not the schema of a checkpointer.
-    pub fn schema(mut self, schema: impl Into<String>) -> Self {
-        self.server.schema = schema.into();
-        self
-    }
-
     /// The URL is that of a pooler such as PgBouncer, in session or transaction mode. Connecting finds out
     /// by itself whether a pooler is in between, as that of a
     /// [`PostgresSaver`](crate::PostgresSaverBuilder::pooled). Behind it statements have no names; a store
@@ -78,21 +69,6 @@ impl PostgresStoreBuilder {
         self
     }
 
-    /// The most connections of the pool; 16 if not set.
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.server.connections = connections.max(1);
-        self
-    }
-
-    /// The longest time that a call may take, before it fails with
-    /// [`StoreCode::Store`](crate::StoreCode::Store) and its connection is closed; a minute if not set. It
-    /// covers everything inside: waiting for a connection, opening one, all statements and repetitions, and
-    /// connecting the store itself. A change that failed like this may or may not be stored.
-    pub fn answer_timeout(mut self, timeout: Duration) -> Self {
-        self.server.answer_timeout = timeout;
-        self
-    }
-
     /// Fails with [`StoreCode::Store`](crate::StoreCode::Store) if the server cannot compare vectors, in the
     /// place of comparing them in this process.
     pub fn require_pgvector(mut self) -> Self {
@@ -100,7 +76,7 @@ impl PostgresStoreBuilder {
         self
     }
 
-    server_methods!(PostgresStore, explain_for_items);
+    server_methods!(PostgresStore, "agentgraph_store", explain_for_items);
 
     async fn open(self, connector: Connector) -> Result<PostgresStore, Fault> {
         let (calls, _, mut connection) = self.server.open(&connector, None).await?;

@@ -14,7 +14,7 @@ use crate::sqlite::Synchronous;
 use crate::sqlite::anchor::Anchor;
 use crate::sqlite::exclusive::Exclusive;
 use crate::sqlite::fault::{Content, Home};
-use crate::sqlite::open::{FileOptions, connect_in_memory, opened};
+use crate::sqlite::open::{FileOptions, connect_in_memory, file_methods, opened};
 use crate::store::options::{Options, SCAN_LIMIT, option_methods};
 
 /// The options of a [`SqliteStore`], made by [`SqliteStore::builder`].
@@ -51,25 +51,7 @@ impl SqliteStoreBuilder {
 
     option_methods!();
 
-    /// When a change survives a power cut. [`Synchronous::Normal`] if not set.
-    pub fn synchronous(mut self, synchronous: Synchronous) -> Self {
-        self.file.synchronous = synchronous;
-        self
-    }
-
-    /// The longest time that a call sleeps and retries while another process has the file locked, before it
-    /// fails with [`StoreCode::Store`](crate::StoreCode::Store). 5 seconds if not set; zero does not wait.
-    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
-        self.file.busy_timeout = timeout;
-        self
-    }
-
-    /// The largest size of the file in bytes, in whole pages of 4 KiB; no limit if not set. A change that
-    /// would exceed it fails with [`StoreCode::Store`](crate::StoreCode::Store), and stored items stay.
-    pub fn max_size(mut self, bytes: u64) -> Self {
-        self.file.max_size = Some(bytes);
-        self
-    }
+    file_methods!("change");
 
     /// Opens the file; creates it, and the folders above it, if it does not exist.
     ///

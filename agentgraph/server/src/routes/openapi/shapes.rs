@@ -74,8 +74,8 @@ shapes! {
         checkpoint: Option<Checkpoint>, state: Option<Box<ThreadState>>, result: Option<Object>,
     }
     ThreadState {
-        values: Object, next: Vec<String>, tasks: Vec<Task>, interrupts: Vec<Interrupt>, metadata: Object,
-        created_at: Option<String>, checkpoint: Option<Checkpoint>, parent_checkpoint: Option<Checkpoint>,
+        values: Object, next: Vec<String>, tasks: Vec<Task>, interrupts: Vec<Interrupt>,
+        metadata: Option<Object>, created_at: Option<String>, checkpoint: Option<Checkpoint>, parent_checkpoint: Option<Checkpoint>,
         checkpoint_id: Option<String>, parent_checkpoint_id: Option<String>,
     }
     Changed { checkpoint: Checkpoint, configurable: Checkpoint, checkpoint_id: String }
@@ -113,7 +113,7 @@ shapes! {
     }
     NewThread {
         thread_id: Option<String>, metadata: Option<Object>, graph_id: Option<String>,
-        if_exists: Option<String>,
+        if_exists: Option<String>, supersteps: Option<Vec<Object>>,
     }
     ThreadChange { metadata: Option<Object> }
     StateChange {

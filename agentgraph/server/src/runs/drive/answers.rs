@@ -53,7 +53,7 @@ pub(super) fn answered(resume: &Value, head: Option<&Moment>) -> Vec<String> {
     }
 }
 
-/// What a strict run tells of the answers that it refuses.
+/// The details of the error of a strict run that refuses answers: their ids and those of the open questions.
 pub(super) fn refused(resume: &Value, head: Option<&Moment>) -> Value {
     let asked = head.map(asked).unwrap_or_default();
     let pending: Vec<String> = asked.iter().filter_map(|one| one.id.map(ids::interrupt_id)).collect();

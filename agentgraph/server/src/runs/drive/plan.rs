@@ -8,7 +8,7 @@ use super::answers::{Answers, asked, by_id, standing};
 use crate::app::seen_as;
 use crate::error::Failed;
 use crate::graph::{Begin, Edit, End, Moment, Start};
-use crate::ids::WirePlace;
+use crate::ids::{WirePlace, interrupt_id};
 use crate::runs::request::goto;
 
 /// The name of the failure of a strict run.
@@ -137,7 +137,7 @@ impl Drive<'_> {
             }
             let at = if let Begin::At(id) = from { Some(id) } else { None };
             let values = Some(command["update"].clone()).filter(|update| !update.is_null());
-            let edit = Edit { at, values, as_node: None, goto };
+            let edit = Edit { at, values, goto, ..Edit::default() };
             self.graph.edit(&self.thread.id, edit).await.map_err(|error| Failed::of(&error))?;
             return Ok(Plan::Call(Start::Proceed, Begin::Head));
         }
@@ -150,7 +150,9 @@ impl Drive<'_> {
             let message = "the thread has no open question to answer";
             return Err(Failed::new("NothingToResume", message));
         };
-        if resume.is_null() {
+        // An answer to no question is ignored, unless a call that goes on without this process has taken it.
+        let is_taken = is_edited && self.graph.is_elsewhere();
+        if resume.is_null() || asked(&now).is_empty() && !is_strict && !is_taken {
             let goes_on = asked(&now).is_empty() && !now.finished;
             return Ok(if goes_on {
                 Plan::Call(Start::Proceed, from)
@@ -159,6 +161,14 @@ impl Drive<'_> {
             });
         }
         let Some(Answers { known: answers, .. }) = answers else {
+            let open: Vec<String> = asked(&now).iter().filter_map(|one| one.id.map(interrupt_id)).collect();
+            if open.len() > 1 && !is_taken {
+                let message = format!(
+                    "several questions are open: make command.resume an object with answers by the ids {}",
+                    open.join(" and ")
+                );
+                return Err(Failed::new("AmbiguousAnswer", message));
+            }
             return Ok(Plan::Call(Start::Resume(resume.clone()), from));
         };
         if answers.is_empty() {

@@ -81,6 +81,7 @@ async fn a_question_without_a_schema_takes_json_and_texts() {
     page.browser.clicks("Answer").await;
     page.until_status(&one, "idle").await;
     assert_eq!(page.state(&one).await["values"]["answers"], json!([true]));
+    page.has(".question", 0).await;
     page.shows("#/questions").await;
     page.has(".question", 1).await;
     page.browser.types(".question textarea", "as you like").await;

@@ -1,7 +1,6 @@
 //! [`TestGraph`]: a graph under test, and what the test does to it.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +25,8 @@ use crate::record::codec::Codec;
 use crate::run::{CompiledDependencyGraph, CompiledGraph, RunBuilder};
 use crate::state::{State, StoredState};
 use crate::typed::node::TypedNode;
+use crate::words::clones;
+use agentgraph_checkpoint::shows;
 
 /// A graph under test: [`CompiledGraph`], with and without `.eager()`, also of a
 /// [`Workflow`](crate::Workflow); [`CompiledDependencyGraph`].
@@ -417,24 +418,9 @@ where
     }
 }
 
-impl<G: Testable> Clone for TestGraph<G> {
-    fn clone(&self) -> Self {
-        TestGraph {
-            make: Arc::clone(&self.make),
-            paths: Arc::clone(&self.paths),
-            injections: self.injections.clone(),
-            script: self.script.clone(),
-            set_up: self.set_up.clone(),
-            holds_time: self.holds_time,
-        }
-    }
-}
+clones!([G: Testable] TestGraph<G> { make, paths, injections, script, set_up, holds_time });
 
-impl<G: Testable> fmt::Debug for TestGraph<G> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("TestGraph").field("answers", &self.script.in_order).finish_non_exhaustive()
-    }
-}
+shows!([G: Testable] TestGraph<G>: |it| { answers: it.script.in_order });
 
 /// The answer as it is given; one that is no JSON is null, which the node refuses.
 fn as_value(answer: impl Serialize) -> Value {

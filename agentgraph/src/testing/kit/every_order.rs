@@ -1,16 +1,13 @@
 //! [`EveryOrder`]: runs with parallel nodes in many orders.
 
-use std::future::IntoFuture;
 use std::ops::Range;
-
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 
 use super::end::End;
 use super::every_kill::{Input, Undisturbed};
 use super::finding::{Finding, FindingKind, Report};
 use super::play::Play;
 use super::test_graph::{TestGraph, Testable};
+use agentgraph_checkpoint::awaited;
 
 /// Seeds if the test sets none.
 const SEEDS: u64 = 64;
@@ -102,11 +99,4 @@ impl<'a, G: Testable> EveryOrder<'a, G> {
     }
 }
 
-impl<'a, G: Testable> IntoFuture for EveryOrder<'a, G> {
-    type Output = Report;
-    type IntoFuture = BoxFuture<'a, Report>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        self.run().boxed()
-    }
-}
+awaited!(['a, G: Testable] EveryOrder<'a, G>: 'a Report = |test| test.run());

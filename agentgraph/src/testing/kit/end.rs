@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::record::codec::Codec;
 use crate::record::content::Content;
 use crate::state::StoredState;
-use crate::words::Outcome;
+use crate::words::{Outcome, quoted};
 
 /// The channel with the order in which the nodes of a pass finished.
 const PASS: &str = "__pass__";
@@ -26,8 +26,7 @@ impl End {
             Ok(Outcome::Finished { stuck, .. }) if stuck.is_empty() => "finished".to_owned(),
             Ok(Outcome::Finished { stuck, .. }) => format!("finished, and {} joins wait", stuck.len()),
             Ok(Outcome::Interrupted { interrupts, .. }) => {
-                let nodes: Vec<_> = interrupts.iter().map(|open| format!("`{}`", open.node)).collect();
-                format!("waits at {}", nodes.join(", "))
+                format!("waits at {}", quoted(interrupts.iter().map(|open| &open.node), ", "))
             }
             Ok(Outcome::Stopped { reason, .. }) => format!("stopped: {reason}"),
             Err(error) => match error.node() {

@@ -35,7 +35,7 @@ impl Fickle {
     }
 }
 
-/// How often values are read anew: two entries of a map may come in the same order by chance.
+/// How often values are read anew: two entries of a map may happen to come in the same order.
 pub(super) const REREADS: usize = 4;
 
 /// An update of a node, with the state that it was merged into.

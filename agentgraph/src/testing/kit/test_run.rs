@@ -186,7 +186,7 @@ pub(super) fn counted(effects: &[EffectRecord]) -> BTreeMap<(Arc<str>, String), 
     let mut keys = HashSet::new();
     for EffectRecord { effect, place, .. } in effects {
         let node = Arc::clone(place.node());
-        // A receiver that knows keys is one place, whoever calls it.
+        // A receiver that knows keys is one place, regardless of its caller.
         if !effect.once_per_key {
             *counts.entry((node, effect.to_string())).or_default() += 1;
         } else if keys.insert(effect.clone()) {

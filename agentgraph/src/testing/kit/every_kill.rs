@@ -1,10 +1,6 @@
 //! [`EveryKill`]: a run for each point at which its process could die.
 
-use std::future::IntoFuture;
 use std::sync::Arc;
-
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 
 use super::end::End;
 use super::finding::{Finding, FindingKind, Report};
@@ -12,6 +8,7 @@ use super::kill_switch::{KillPoint, KillSwitch};
 use super::play::Play;
 use super::test_graph::{TestGraph, Testable};
 use super::test_run::{EffectRecord, counted};
+use agentgraph_checkpoint::awaited;
 
 /// Runs a graph once for each point at which its process could die: before and after each write to the
 /// store, and whenever a node waits in its middle. There the run is dropped, which equals a kill; then it
@@ -93,14 +90,7 @@ impl<'a, G: Testable> EveryKill<'a, G> {
     }
 }
 
-impl<'a, G: Testable> IntoFuture for EveryKill<'a, G> {
-    type Output = Report;
-    type IntoFuture = BoxFuture<'a, Report>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        self.run().boxed()
-    }
-}
+awaited!(['a, G: Testable] EveryKill<'a, G>: 'a Report = |test| test.run());
 
 /// A run without a kill, which the others are compared with.
 pub(super) struct Undisturbed<G: Testable> {
