@@ -100,14 +100,15 @@ impl Loop {
         }
     }
 
-    /// Commits if the store needs no await; otherwise returns the record to be committed.
+    /// Commits if the store needs no await; otherwise returns the record to be committed, in a box: every
+    /// future that commits has room for it.
     #[inline]
     pub(super) fn try_commit(
         &mut self,
         source: Source,
         abandoned: Option<RunId>,
         stop: Option<&Pause>,
-    ) -> Result<Option<PreparedRecord>, Error> {
+    ) -> Result<Option<Box<PreparedRecord>>, Error> {
         let nest = self.runtime.shared.nest.as_deref();
         // A deferred commit may be made during a later superstep, whose memories are not merged with it.
         if let Some(nest) =
@@ -154,10 +155,10 @@ impl Loop {
         if committed {
             self.is_committed(source);
         }
-        Ok((!committed).then_some(prepared))
+        Ok((!committed).then(|| Box::new(prepared)))
     }
 
-    pub(super) async fn commit_later(&mut self, prepared: PreparedRecord) -> Result<(), Error> {
+    pub(super) async fn commit_later(&mut self, prepared: Box<PreparedRecord>) -> Result<(), Error> {
         if let Some(outer) = &self.runtime.shared.outer {
             outer.shared.store_changes(outer.request.step).await?;
         }

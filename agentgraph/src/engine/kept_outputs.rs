@@ -37,6 +37,9 @@ struct LiveStep {
 impl KeptOutputs {
     /// Reads the outputs from a checkpoint, for the nodes that still keep their outputs.
     pub(super) fn of(core: &RunGraph, stored: BTreeMap<String, Bytes>) -> Self {
+        if stored.is_empty() {
+            return KeptOutputs::default();
+        }
         let known = stored.into_iter().filter_map(|(name, Bytes(step))| {
             let node = core.compiled().names.id(&name)?;
             core.compiled().topology.exits(node).keeps_output.then_some((node, KeptOutput::Bytes(step)))

@@ -57,77 +57,85 @@ impl Loop {
     /// Runs superstep after superstep until there is a reason to pause. Rare awaits are boxed, so that the
     /// future of every run stays small: for a short run, a large future would cost more than its steps.
     pub(crate) async fn supersteps(&mut self) -> Result<Pause, Error> {
-        if let Some(pause) = self.take_halted() {
-            return self.note_stops_reported(pause).await;
+        let pause = 'run: {
+            if let Some(pause) = self.take_halted() {
+                break 'run pause;
+            }
+            let express = self.express_way();
+            loop {
+                // `poll_fn` only lends the waker of the run: an async function would cost as much as a step.
+                let planned = poll_fn(|cx| Poll::Ready(self.plan(express.as_deref(), cx))).await?;
+                let (mut executed, mut begun) = (None, Vec::new());
+                match planned {
+                    Planned::Over(pause) => {
+                        break 'run match (*pause, self.position.graph.limit_node()) {
+                            (Pause::Stopped(StopReason::Limit), Some(node)) => {
+                                return Box::pin(self.beyond_limit(node)).await;
+                            }
+                            (pause, _) => pause,
+                        };
+                    }
+                    Planned::Begun(Begun::Only(node, Started::Ended(result))) => {
+                        executed = self.judge(node, Ok(result));
+                    }
+                    Planned::Begun(Begun::Only(node, Started::Pending(task))) => {
+                        let task = CatchPanic::of(task);
+                        let ended = match (&mut self.listeners.halt, &self.records.journal) {
+                            (None, None) => Ok(task.await),
+                            (Some(halt), None) => halt.until(task).await,
+                            (_, Some(_)) => Box::pin(self.await_stored(task)).await?,
+                        };
+                        executed = self.judge(node, ended);
+                    }
+                    Planned::Begun(Begun::Several(tasks)) => begun = tasks,
+                    Planned::Several => {}
+                }
+                let executed = match executed {
+                    Some(executed) => executed,
+                    None => Box::pin(self.execute(begun)).await?,
+                };
+                let merged = match executed {
+                    Executed::Only(node, done) => self.merge_only(node, done)?,
+                    Executed::Several => self.merge_several()?,
+                    Executed::Unfinished(cut) => return Box::pin(self.pause(cut)).await,
+                };
+                if let Some(prepared) = self.commit_superstep(&merged)? {
+                    Box::pin(self.commit_later(prepared)).await?;
+                }
+                if let Some(spans) = &mut self.listeners.spans {
+                    spans.end_step(None);
+                }
+                if let Some(pause) = merged.stop {
+                    break 'run pause;
+                }
+                if let Some(events) = &self.listeners.events {
+                    // A slow reader delays the next superstep, not the commit of this one.
+                    events.room().await;
+                }
+                if self.position.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
+                    yield_now().await;
+                }
+            }
+        };
+        if let Pause::Interrupted(stops) = &pause {
+            Box::pin(self.note_stops_reported(stops)).await?;
         }
-        let express = self.express_way();
-        loop {
-            // `poll_fn` only lends the waker of the run: an async function would cost as much as a step.
-            let planned = poll_fn(|cx| Poll::Ready(self.plan(express.as_deref(), cx))).await?;
-            let (mut executed, mut begun) = (None, Vec::new());
-            match planned {
-                Planned::Over(pause) => {
-                    return match (*pause, self.position.graph.limit_node()) {
-                        (Pause::Stopped(StopReason::Limit), Some(node)) => {
-                            Box::pin(self.beyond_limit(node)).await
-                        }
-                        (pause, _) => self.note_stops_reported(pause).await,
-                    };
-                }
-                Planned::Begun(Begun::Only(node, Started::Ended(result))) => {
-                    executed = self.judge(node, Ok(result));
-                }
-                Planned::Begun(Begun::Only(node, Started::Pending(task))) => {
-                    let task = CatchPanic::of(task);
-                    let ended = match (&mut self.listeners.halt, &self.records.journal) {
-                        (None, None) => Ok(task.await),
-                        (Some(halt), None) => halt.until(task).await,
-                        (_, Some(_)) => Box::pin(self.await_stored(task)).await?,
-                    };
-                    executed = self.judge(node, ended);
-                }
-                Planned::Begun(Begun::Several(tasks)) => begun = tasks,
-                Planned::Several => {}
-            }
-            let executed = match executed {
-                Some(executed) => executed,
-                None => Box::pin(self.execute(begun)).await?,
-            };
-            let merged = match executed {
-                Executed::Only(node, done) => self.merge_only(node, done)?,
-                Executed::Several => self.merge_several()?,
-                Executed::Unfinished(cut) => return Box::pin(self.pause(cut)).await,
-            };
-            if let Some(prepared) = self.commit_superstep(&merged)? {
-                Box::pin(self.commit_later(prepared)).await?;
-            }
-            if let Some(spans) = &mut self.listeners.spans {
-                spans.end_step(None);
-            }
-            if let Some(pause) = merged.stop {
-                return self.note_stops_reported(pause).await;
-            }
-            if let Some(events) = &self.listeners.events {
-                // A slow reader delays the next superstep, not the commit of this one.
-                events.room().await;
-            }
-            if self.position.step.is_multiple_of(STEPS_WITHOUT_YIELD) {
-                yield_now().await;
-            }
-        }
+        Ok(pause)
     }
 
     /// The static interrupt that stopped an earlier call and was not reported to its caller.
     fn take_halted(&mut self) -> Option<Pause> {
+        if self.inheritance.halted.is_empty() {
+            return None;
+        }
         let nodes = std::mem::take(&mut self.inheritance.halted);
         let interrupts = nodes.into_iter().map(|node| Interrupt::fixed(node, InterruptKind::After));
-        let interrupts: Vec<_> = interrupts.collect();
-        (!interrupts.is_empty()).then_some(Pause::Interrupted(interrupts))
+        Some(Pause::Interrupted(interrupts.collect()))
     }
 
     /// Commits a merged superstep. Returns its record if the store has to be awaited.
     #[inline]
-    fn commit_superstep(&mut self, merged: &Merged) -> Result<Option<PreparedRecord>, Error> {
+    fn commit_superstep(&mut self, merged: &Merged) -> Result<Option<Box<PreparedRecord>>, Error> {
         self.position.merging = false;
         self.position.merged = self.position.step;
         self.runtime.shared.control.clear();

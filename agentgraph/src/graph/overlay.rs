@@ -8,7 +8,7 @@
 //! Everything is sparse. Nothing here grows with the graph, and no look-up walks over the graph. Edges of a
 //! removed node are not searched for; they are left out when they are met.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::topology::{END_ID, Topology};
@@ -23,12 +23,12 @@ pub(crate) struct Overlay {
     first: u32,
     nodes: Vec<TemporaryNode>,
     /// The current meaning of names: a temporary node, or `None` for a removed one.
-    names: HashMap<Arc<str>, Option<u32>>,
-    removed: HashSet<u32>,
+    names: BTreeMap<Arc<str>, Option<u32>>,
+    removed: BTreeSet<u32>,
     rows: HashMap<u32, RowEdits>,
     /// The places in joins whose sources are not waited for.
-    pruned: HashMap<u32, Vec<u32>>,
-    skips: HashSet<u32>,
+    pruned: BTreeMap<u32, Vec<u32>>,
+    skips: BTreeSet<u32>,
     /// The number of the run's edits that it contains, if it is the lowest.
     applied_edits: usize,
 }
@@ -51,9 +51,9 @@ struct RowEdits {
     front: Vec<u32>,
     back: Vec<u32>,
     /// The targets in `front` and `back`.
-    added: HashSet<u32>,
+    added: BTreeSet<u32>,
     /// The targets below that are removed.
-    gone: HashSet<u32>,
+    gone: BTreeSet<u32>,
 }
 
 impl RowEdits {
@@ -115,7 +115,7 @@ impl Overlay {
     }
 
     /// The removed nodes.
-    pub(crate) fn removed(&self) -> &HashSet<u32> {
+    pub(crate) fn removed(&self) -> &BTreeSet<u32> {
         &self.removed
     }
 
@@ -124,7 +124,7 @@ impl Overlay {
         self.pruned.iter().flat_map(|(join, places)| places.iter().map(|place| (*join, *place)))
     }
 
-    pub(crate) fn skips(&self) -> &HashSet<u32> {
+    pub(crate) fn skips(&self) -> &BTreeSet<u32> {
         &self.skips
     }
 

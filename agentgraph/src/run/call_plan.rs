@@ -131,18 +131,12 @@ impl CallPlan {
             });
         }
         Box::pin(async move {
-            let outcome = if may_be_heard() {
-                Box::pin(self.run_in_span(events)).await
-            } else {
-                match self.make_ready_alone(events) {
-                    Ok(mut ready) => {
-                        let driven = ready.drive_to_the_end().await;
-                        ready.outcome(driven)
-                    }
-                    Err(error) => Err(error),
-                }
-            };
-            outcome.map_err(located)
+            if may_be_heard() {
+                return Box::pin(self.run_in_span(events)).await.map_err(located);
+            }
+            let mut ready = self.make_ready_alone(events).map_err(&located)?;
+            let driven = ready.drive_to_the_end().await;
+            ready.outcome(driven).map_err(located)
         })
     }
 

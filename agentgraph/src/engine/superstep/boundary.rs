@@ -57,15 +57,8 @@ impl Loop {
 
     /// Stores that a static interrupt is reported to the caller, so that the next call continues past it.
     /// This is not stored earlier, since a caller that was dropped before has not seen the interrupt.
-    pub(super) async fn note_stops_reported(&mut self, pause: Pause) -> Result<Pause, Error> {
-        if let Pause::Interrupted(stops) = &pause {
-            // Boxed: few runs end so, and all would have room for it.
-            Box::pin(async {
-                self.end_waiting().await?;
-                self.store_reported(StoredStop::of_own_graph(stops)).await
-            })
-            .await?;
-        }
-        Ok(pause)
+    pub(super) async fn note_stops_reported(&mut self, stops: &[Interrupt]) -> Result<(), Error> {
+        self.end_waiting().await?;
+        self.store_reported(StoredStop::of_own_graph(stops)).await
     }
 }
