@@ -201,7 +201,8 @@ async fn timed_attempt(
         limited => {
             let stops = policies.elsewhere.is_none();
             let at = (task.request.step, task.request.index);
-            within(limited, stops, at, &shared.bounds.beats, &*shared.services, run).await
+            // Boxed: an attempt with other policies has no room for it.
+            Box::pin(within(limited, stops, at, &shared.bounds.beats, &*shared.services, run)).await
         }
     }
 }

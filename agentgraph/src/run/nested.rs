@@ -74,13 +74,20 @@ pub(crate) enum ChildEnd {
 }
 
 /// A call, with the data that its parts need.
-struct ChildCall<'a> {
-    callee: &'a Callee,
-    outer: &'a Arc<Outer>,
+struct ChildCall {
+    callee: Arc<Callee>,
+    outer: Arc<Outer>,
     /// Its result is the sum of its updates.
     updates: bool,
     /// The store and thread of the call, if it is stored.
     kept: Option<(Persistence, Arc<str>)>,
+}
+
+/// A call whose records were read.
+enum Opened {
+    /// It had ended: its result, and the positions of memories.
+    Ended(ChildEnd, StoredMemories),
+    Open(ChildOpening),
 }
 
 /// The start of a call, or its continuation.
@@ -99,50 +106,21 @@ pub(crate) fn enter(
     outer: Arc<RunShared>,
     request: TaskRequest,
 ) -> ChildFuture {
-    ChildFuture::OnStack(Box::pin(async move { enter_call(&callee, begin, outer, request).await }))
-}
-
-async fn enter_call(
-    callee: &Callee,
-    begin: ChildInput,
-    outer: Arc<RunShared>,
-    request: TaskRequest,
-) -> Result<ChildEnd, BoxError> {
-    if outer.subgraphs_around() >= MAX_DEPTH {
-        return Err(outer.control.put_inside(request, ChildPause::Broken(too_deep())).into());
-    }
-    let nowhere = SubgraphCall { task: Some(TaskId::from_u128(0)), again: false, shares_memory: false };
-    let nest = outer.nest.as_deref();
-    let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
-    let inherits_host = callee.graph.host.is_none();
-    let around = Outer::new(Arc::clone(&outer), request, callee.memory, call.task, inherits_host);
-    if callee.memory == Memory::PerThread
-        && (call.shares_memory || !outer.claim_memory(request, around.namespace()))
-    {
-        return Err(called_twice().into());
-    }
-    let saver = nest.and_then(|nest| nest.saver.clone()).filter(|_| callee.memory != Memory::None);
-    let kept = saver.zip(outer.thread.clone()).map(|(saver, thread)| {
-        (Persistence::inside(saver, callee.codec, Arc::clone(around.namespace())), thread)
-    });
-    if let Some((persistence, _)) = &kept
-        && let Some(refused) = callee.graph.core.refusal(&*persistence.saver)
-    {
-        let broken = ChildPause::Broken(Error::new(refused.code.into(), refused.why));
-        return Err(outer.control.put_inside(request, broken).into());
-    }
-    let entry = ChildCall { callee, outer: &Arc::new(around), updates: begin.state.is_some(), kept };
-    let may_be_there = call.again || callee.memory == Memory::PerThread;
-    match entry.run(begin, may_be_there).await {
-        Ok((end, memories)) => {
-            if let Some(nest) = &outer.nest {
-                nest.memories.ended(request.index, memories);
+    ChildFuture::OnStack(Box::pin(async move {
+        // Prepared in one synchronous step: what lives across an await is part of the call's future.
+        let (call, may_be_there) = ChildCall::of(callee, outer, request, begin.state.is_some())?;
+        let outer = &call.outer.shared;
+        match call.run(begin, may_be_there).await {
+            Ok((end, memories)) => {
+                if let Some(nest) = &outer.nest {
+                    nest.memories.ended(request.index, memories);
+                }
+                Ok(end)
             }
-            Ok(end)
+            Err(ChildStop::Paused(inside)) => Err(outer.control.put_inside(request, inside).into()),
+            Err(ChildStop::Failed(error)) => Err(error.into()),
         }
-        Err(ChildStop::Paused(inside)) => Err(outer.control.put_inside(request, inside).into()),
-        Err(ChildStop::Failed(error)) => Err(error.into()),
-    }
+    }))
 }
 
 /// The reason why a call did not reach its end.
@@ -164,37 +142,85 @@ impl From<Error> for ChildStop {
     }
 }
 
-impl ChildCall<'_> {
+impl ChildCall {
+    /// The call of a task, and whether its records may be there.
+    fn of(
+        callee: Arc<Callee>,
+        outer: Arc<RunShared>,
+        request: TaskRequest,
+        updates: bool,
+    ) -> Result<(Self, bool), BoxError> {
+        if outer.subgraphs_around() >= MAX_DEPTH {
+            return Err(outer.control.put_inside(request, ChildPause::Broken(too_deep())).into());
+        }
+        let nowhere = SubgraphCall { task: Some(TaskId::from_u128(0)), again: false, shares_memory: false };
+        let nest = outer.nest.as_deref();
+        let call = nest.and_then(|nest| nest.call(request)).unwrap_or(nowhere);
+        let inherits_host = callee.graph.host.is_none();
+        let around = Outer::new(Arc::clone(&outer), request, callee.memory, call.task, inherits_host);
+        if callee.memory == Memory::PerThread
+            && (call.shares_memory || !outer.claim_memory(request, around.namespace()))
+        {
+            return Err(called_twice().into());
+        }
+        let saver = nest.and_then(|nest| nest.saver.clone()).filter(|_| callee.memory != Memory::None);
+        let kept = saver.zip(outer.thread.clone()).map(|(saver, thread)| {
+            (Persistence::inside(saver, callee.codec, Arc::clone(around.namespace())), thread)
+        });
+        if let Some((persistence, _)) = &kept
+            && let Some(refused) = callee.graph.core.refusal(&*persistence.saver)
+        {
+            let broken = ChildPause::Broken(Error::new(refused.code.into(), refused.why));
+            return Err(outer.control.put_inside(request, broken).into());
+        }
+        let may_be_there = call.again || callee.memory == Memory::PerThread;
+        Ok((ChildCall { callee, outer: Arc::new(around), updates, kept }, may_be_there))
+    }
+
     /// Runs the call to its end. Returns the result and the positions of memories.
     async fn run(
         &self,
         begin: ChildInput,
         may_be_there: bool,
     ) -> Result<(ChildEnd, StoredMemories), ChildStop> {
-        let ground = match &self.kept {
-            Some((persistence, thread)) if may_be_there => self.ground(persistence, thread).await?,
-            _ => CallGround::default(),
+        let (run, input) = match &self.kept {
+            // Boxed: most calls are new, and the future of each would have room for it.
+            Some(kept) if may_be_there => match Box::pin(self.open(kept, begin)).await? {
+                Opened::Ended(end, memories) => return Ok((end, memories)),
+                Opened::Open(opening) => self.make_loop(opening)?,
+            },
+            _ => self.make_loop(self.fresh(begin, self.journal(None)))?,
         };
-        let opening = match ground.found {
+        self.drive(run, input).await
+    }
+
+    /// Opens the call on the records that it has.
+    async fn open(
+        &self,
+        (persistence, thread): &(Persistence, Arc<str>),
+        begin: ChildInput,
+    ) -> Result<Opened, ChildStop> {
+        let CallGround { found, branch, unnamed } = self.ground(persistence, thread).await?;
+        let opening = match found {
             Some(found) if !found.is(self.call()) => {
-                self.start_on_earlier_state(begin, found, ground.branch, ground.unnamed)?
+                self.start_on_earlier_state(begin, found, branch, unnamed)?
             }
             Some(found) if found.has_ended() => return self.recall_ended(found).await,
             Some(found) => self.continue_run(found).await?,
             None => {
-                let mut journal = self.journal(ground.unnamed);
-                if let (Some(journal), Some(branch)) = (&mut journal, ground.branch) {
+                let mut journal = self.journal(unnamed);
+                if let (Some(journal), Some(branch)) = (&mut journal, branch) {
                     journal.begin_on(branch);
                 }
                 self.fresh(begin, journal)
             }
         };
-        self.drive(opening).await
+        Ok(Opened::Open(opening))
     }
 
     /// Calls the tasks here, or on the host of the graph or of the run around it.
     fn runner(&self) -> TaskRunner {
-        let Callee { graph, codec, .. } = self.callee;
+        let Callee { graph, codec, .. } = &*self.callee;
         let around = self.outer.shared.nest.as_ref().and_then(|nest| nest.host.as_ref());
         match (&graph.host, around) {
             (None, Some(inherited)) => {
@@ -286,7 +312,7 @@ impl ChildCall<'_> {
 
     /// The result of a call whose end was stored before the parent task was cut off or retried, and the
     /// positions of memories at that end.
-    async fn recall_ended(&self, found: FoundRun) -> Result<(ChildEnd, StoredMemories), ChildStop> {
+    async fn recall_ended(&self, found: FoundRun) -> Result<Opened, ChildStop> {
         let core = &self.callee.graph.core;
         let header = &found.replayed.header;
         if core.rules.stuck_fails
@@ -298,7 +324,7 @@ impl ChildCall<'_> {
         Ok(self.stored_end(found).await?)
     }
 
-    async fn stored_end(&self, found: FoundRun) -> Result<(ChildEnd, StoredMemories), Error> {
+    async fn stored_end(&self, found: FoundRun) -> Result<Opened, Error> {
         let memories =
             self.memories_after_call(found.replayed.header.memories.clone(), Some(found.replayed.id));
         let end = if self.updates {
@@ -306,7 +332,7 @@ impl ChildCall<'_> {
         } else {
             ChildEnd::State(found.restored.state)
         };
-        Ok((end, memories))
+        Ok(Opened::Ended(end, memories))
     }
 
     /// The positions of memories after the call: those that it has called, and its own.
@@ -342,8 +368,11 @@ impl ChildCall<'_> {
         Place { thread, namespace: self.outer.namespace() }
     }
 
-    async fn drive(&self, opening: ChildOpening) -> Result<(ChildEnd, StoredMemories), ChildStop> {
-        let (mut run, input) = self.make_loop(opening)?;
+    async fn drive(
+        &self,
+        mut run: Box<Loop>,
+        input: Option<(AnyUpdate, Option<RunId>)>,
+    ) -> Result<(ChildEnd, StoredMemories), ChildStop> {
         run.show_edits();
         let paused = match input {
             Some((input, abandoned)) => match run.input(input, abandoned).await {
@@ -409,7 +438,7 @@ impl ChildCall<'_> {
             audience: EventQueue::audience(events.as_ref()),
             services: Arc::clone(&outer.services),
             bounds: Bounds::new(outer.bounds.max_supersteps, Spending::default()),
-            outer: Some(Arc::clone(self.outer)),
+            outer: Some(Arc::clone(&self.outer)),
             nest,
             editing: Editing::at(
                 Arc::clone(&graph.core) as Arc<dyn Desk>,

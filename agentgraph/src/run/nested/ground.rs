@@ -40,7 +40,7 @@ pub(super) struct CallGround {
     pub(super) unnamed: Option<CheckpointId>,
 }
 
-impl ChildCall<'_> {
+impl ChildCall {
     /// Finds the starting point of the call. Its own records come first: they are the newest of their place.
     /// Otherwise a memory starts at the checkpoint that the parent run names, on a branch of its own if that
     /// is not the newest.
