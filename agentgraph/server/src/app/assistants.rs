@@ -13,7 +13,7 @@ pub(crate) fn assistant_json(assistant: &Record, version: Option<&Value>) -> Val
     let shown = version.unwrap_or(&data["versions"][current(data)]);
     json!({
         "assistant_id": assistant.id,
-        "graph_id": assistant.parent,
+        "graph_id": shown["graph_id"].as_str().unwrap_or(&assistant.parent),
         "created_at": ids::time(assistant.created),
         "updated_at": ids::time(assistant.updated),
         "config": shown["config"],

@@ -34,6 +34,8 @@ struct PastRun {
     /// The run of the engine, once it is known. After a question it is that of the run before.
     engine_run: Option<String>,
     about: Map<String, Value>,
+    /// Whether it has a checkpoint for each superstep.
+    keeps_steps: bool,
 }
 
 impl PastRun {
@@ -46,6 +48,7 @@ impl PastRun {
             since: ids::micros(text("since")?)?,
             engine_run: text("engine_run").map(str::to_owned),
             about: about_run(run),
+            keeps_steps: run.data["kwargs"]["durability"] != "exit",
         })
     }
 
@@ -249,6 +252,11 @@ impl StateForm<'_> {
         let may_be = |run: &&PastRun| run.engine_run.as_ref().is_none_or(|known| *known == engine_run);
         let mut runs = self.runs.iter().filter(may_be);
         runs.find(|run| run.since <= moment.created)
+    }
+
+    /// Whether only the nodes that its parent names ran before a checkpoint.
+    pub(crate) fn is_one_step(&self, moment: &Moment) -> bool {
+        self.run_of(moment, "").is_some_and(|run| run.keeps_steps)
     }
 
     /// The checkpoints around that of an open subgraph, by namespace.

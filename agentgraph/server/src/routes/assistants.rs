@@ -32,7 +32,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
 }
 
 async fn create(Shared(app): Shared, Body(body): Body) -> Reply {
-    let graph = text(&body, "graph_id")?.unwrap_or_default();
+    let graph = text(&body, "graph_id")?.ok_or_else(|| ApiError::invalid("graph_id is missing"))?;
     if !app.graphs.contains_key(&graph) {
         return Err(ApiError::unknown("Graph", &graph));
     }
@@ -44,6 +44,7 @@ async fn create(Shared(app): Shared, Body(body): Body) -> Reply {
     let [config, context] = settings(&body)?;
     let version = json!({
         "version": 1,
+        "graph_id": graph,
         "name": text(&body, "name")?.unwrap_or_else(|| "Untitled".to_owned()),
         "description": text(&body, "description")?,
         "config": config,
@@ -90,8 +91,10 @@ async fn found(app: &App, body: &Value) -> Result<Vec<Record>, ApiError> {
     found.retain(|one| app.graphs.contains_key(&one.parent));
     // Not indexed: graphs have few assistants.
     if let Some(field @ ("name" | "graph_id")) = text(body, "sort_by")?.as_deref() {
-        let key =
-            |one: &Record| if field == "name" { one.data["name"].to_string() } else { one.parent.clone() };
+        let key = |one: &Record| match field {
+            "name" => one.data["name"].to_string().to_lowercase(),
+            _ => one.parent.clone(),
+        };
         found.sort_by_key(key);
         if descending {
             found.reverse();
@@ -151,6 +154,7 @@ async fn change(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
         one.data["name"] = version["name"].clone();
         one.data["version"] = version["version"].clone();
         if let Some(graph) = &graph {
+            version["graph_id"] = graph.clone().into();
             one.parent.clone_from(graph);
         }
         if let Value::Array(versions) = &mut one.data["versions"] {
@@ -192,6 +196,9 @@ async fn latest(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
     let change = |one: &mut Record| {
         for field in ["version", "name", "metadata"] {
             one.data[field] = version[field].clone();
+        }
+        if let Some(graph) = version["graph_id"].as_str() {
+            graph.clone_into(&mut one.parent);
         }
     };
     let changed = app.change(Kind::Assistant, &found.id, change).await?;

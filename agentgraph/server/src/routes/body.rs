@@ -182,9 +182,10 @@ pub(super) fn may_exist(body: &Value) -> Result<bool, ApiError> {
     }
 }
 
-/// The order that a search asks for: newest first unless it says otherwise.
+/// The order that a search asks for: newest first unless it says otherwise, threads by their last change.
 pub(super) fn order_of(body: &Value, ids: &str) -> Result<(SortBy, bool), ApiError> {
     let by = match text(body, "sort_by")?.as_deref() {
+        None if ids == "thread_id" => SortBy::Updated,
         None | Some("created_at") => SortBy::Created,
         Some("updated_at" | "state_updated_at") => SortBy::Updated,
         Some("status") => SortBy::Status,

@@ -107,6 +107,7 @@ const OPERATIONS: &[Operation] = &[
     ("get", "/threads/{id}/runs/{run}/stream", "Events", "stream_mode cancel_on_disconnect", None, EVENTS),
     ("post", "/threads/{id}/runs/{run}/cancel", "Stops a run", "wait action", None, Empty(202)),
     ("post", "/runs", "Starts a run on a new thread", "", Some(of::<NewRun>), Gives(of::<Run>)),
+    ("post", "/runs/batch", "Starts several", "", Some(of::<Vec<NewRun>>), Gives(of::<Vec<Run>>)),
     ("post", "/runs/cancel", "Stops runs", "action", Some(of::<Cancelled>), Empty(204)),
     ("post", "/runs/wait", "Runs on a new thread", "", Some(of::<NewRun>), Gives(of::<Anything>)),
     ("post", "/runs/stream", "Runs on a new thread, with its events", "", Some(of::<NewRun>), EVENTS),

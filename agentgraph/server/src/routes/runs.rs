@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 
-use super::body::{Body, Fields, list as texts, text};
+use super::body::{Body, Fields, Parsed, list as texts, text};
 use super::sse::{Reading, StopOnDrop, run_stream, stored_stream};
 use super::{Reply, Shared, both, no_content};
 use crate::app::{App, named_back, run_json};
@@ -28,6 +28,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/threads/{id}/runs/{run}/stream", get(join_stream))
         .route("/threads/{id}/runs/{run}/cancel", post(cancel))
         .route("/runs", post(create_alone))
+        .route("/runs/batch", post(create_several))
         .route("/runs/cancel", post(cancel_many))
         .route("/runs/wait", post(wait_alone))
         .route("/runs/stream", post(stream_alone))
@@ -154,6 +155,19 @@ async fn stream(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
 
 async fn create_alone(Shared(app): Shared, Body(body): Body) -> Reply {
     Ok(start_alone(&app, &body, true).await?.answered(true))
+}
+
+/// Starts several runs, all or none, each on a thread of its own.
+async fn create_several(Shared(app): Shared, Parsed(body): Parsed) -> Reply {
+    let runs = body.as_array().ok_or_else(|| ApiError::invalid("the body must be a list of runs"))?;
+    for run in runs {
+        RunRequest::read(&app, run).await?;
+    }
+    let mut shown = Vec::with_capacity(runs.len());
+    for run in runs {
+        shown.push(start_alone(&app, run, true).await?.shown);
+    }
+    Ok(Json(json!(shown)).into_response())
 }
 
 async fn wait_alone(Shared(app): Shared, Body(body): Body) -> Reply {

@@ -3,6 +3,8 @@
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use agentgraph::CheckpointId;
+use agentgraph::run::InterruptKind;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -14,9 +16,9 @@ use super::body::{Body, Fields, number, text};
 use super::{Reply, Shared, both};
 use crate::app::{App, checkpoint_json, empty_state, named_back, undone};
 use crate::error::ApiError;
-use crate::graph::{Edit, HistoryStart, Moment};
+use crate::graph::{Edit, HistoryStart, Moment, ServedGraph};
 use crate::ids::{WirePlace, engine_namespace};
-use crate::records::contains;
+use crate::records::{Record, contains};
 use crate::runs::{checkpoint, optional_object};
 
 pub(super) fn routes() -> Router<Arc<App>> {
@@ -99,19 +101,57 @@ async fn update(Shared(app): Shared, Path(id): Path<String>, Body(body): Body) -
         Value::Object(_) => Some(named_back(body["values"].clone(), &thread)),
         _ => return Err(ApiError::invalid("values must be an object of channels")),
     };
-    let as_node = text(&body, "as_node")?;
-    let at = checkpoint(&body)?;
-    if at.is_some_and(|at| at.is_before_input) {
-        return Err(ApiError::invalid("the place before an input cannot be changed: begin a run there"));
+    let mut at = checkpoint(&body)?;
+    if let Some(place) = at.filter(|at| at.is_before_input) {
+        let parent = graph.state(&thread.id, Some(place.id)).await?.and_then(|moment| moment.parent);
+        let wrong =
+            || ApiError::invalid("the place before the first input cannot be changed: begin a run there");
+        at = Some(WirePlace::at(parent.ok_or_else(wrong)?));
     }
-    let made =
-        graph.edit(&thread.id, Edit { at: at.map(|at| at.id), values, as_node, ..Edit::default() }).await?;
+    let at = at.map(|at| at.id);
+    let mut as_node = text(&body, "as_node")?;
+    if as_node.is_none() && values.is_some() {
+        as_node = last_node(&app, &thread, &**graph, at).await?;
+    }
+    let made = graph.edit(&thread.id, Edit { at, values, as_node, ..Edit::default() }).await?;
     app.thread_was_edited(&thread.id, &**graph).await?;
     let checkpoint = checkpoint_json(&thread.id, WirePlace::at(made));
     Ok(Json(json!({
         "checkpoint": checkpoint, "configurable": checkpoint, "checkpoint_id": checkpoint["checkpoint_id"],
     }))
     .into_response())
+}
+
+/// The node that an edit without `as_node` belongs to: the one that ran last, so that its routes choose
+/// again. `None` if several ran at once, and while a question is open, which such an edit keeps.
+async fn last_node(
+    app: &App,
+    thread: &Record,
+    graph: &dyn ServedGraph,
+    at: Option<CheckpointId>,
+) -> Result<Option<String>, ApiError> {
+    let start = || Some("__start__".to_owned());
+    let Some(mut moment) = graph.state(&thread.id, at).await? else {
+        return Ok(start().filter(|_| at.is_none()));
+    };
+    if moment.interrupts.iter().any(|interrupt| interrupt.kind == InterruptKind::Asked) {
+        return Ok(None);
+    }
+    loop {
+        if begins(&moment) {
+            return Ok(start());
+        }
+        let Some(parent) = moment.parent else { return Ok(start().filter(|_| moment.source != "loop")) };
+        let Some(before) = graph.state(&thread.id, Some(parent)).await? else { return Ok(None) };
+        if moment.source == "loop" {
+            let form = app.state_form(thread, graph, None).await?;
+            return Ok(match before.next.as_slice() {
+                [node] if form.is_one_step(&moment) => Some(node.clone()),
+                _ => None,
+            });
+        }
+        moment = before;
+    }
 }
 
 async fn history_by_query(Shared(app): Shared, Path(id): Path<String>, fields: Fields) -> Reply {

@@ -8,7 +8,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 
-use super::body::{Body, Fields, list, may_exist, order_of, page_of, selected, text};
+use super::body::{Body, Fields, list, may_exist, only, order_of, page_of, selected, text};
 use super::sse::thread_stream;
 use super::{Reply, Shared, no_content, page};
 use crate::app::{App, merge};
@@ -188,9 +188,39 @@ async fn with_prefix(app: &App, query: Query, prefix: &str) -> Result<Vec<Record
     }
 }
 
+/// The paths of `extract` by their names, such as `values.messages[-1]`.
+fn extract(body: &Value) -> Result<Vec<(String, String)>, ApiError> {
+    let read = |(name, path): (String, Value)| {
+        let path = path.as_str().filter(|path| {
+            ["values", "metadata", "config", "interrupts"]
+                .contains(&path.split(['.', '[']).next().unwrap_or(path))
+        });
+        let wrong = || {
+            let paths = "paths that begin with values, metadata, config or interrupts";
+            ApiError::invalid(format!("extract must be an object of {paths}"))
+        };
+        Ok((name, path.ok_or_else(wrong)?.to_owned()))
+    };
+    optional_object(body, "extract")?.into_iter().map(read).collect()
+}
+
+/// The value at a path; null if there is none.
+fn at<'a>(thread: &'a Value, path: &str) -> &'a Value {
+    path.replace('[', ".[").split('.').fold(thread, |found, part| {
+        let Some(index) = part.strip_prefix('[') else { return &found[part] };
+        let (index, length) =
+            (index.trim_end_matches(']').parse::<i64>().ok(), found.as_array().map_or(0, Vec::len));
+        let from_start = index.and_then(|index| match usize::try_from(index) {
+            Ok(index) => Some(index),
+            Err(_) => length.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),
+        });
+        from_start.and_then(|index| found.get(index)).unwrap_or(&Value::Null)
+    })
+}
+
 async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
     let (offset, limit) = page_of(&body)?;
-    let select = selected(&body, &FIELDS)?;
+    let (select, extract) = (selected(&body, &FIELDS)?, extract(&body)?);
     let values = optional_object(&body, "values")?;
     let query = query_of(&body)?;
     let (threads, total) = if let Some(prefix) = text(&body, "id_prefix")? {
@@ -205,9 +235,20 @@ async fn search(Shared(app): Shared, Body(body): Body) -> Reply {
         let total = found.len();
         (found.into_iter().skip(offset).take(limit).collect(), total)
     };
+    let mut read = select.clone();
+    if !select.is_empty() {
+        read.extend(extract.iter().filter_map(|(_, path)| Some(path.split(['.', '[']).next()?.to_owned())));
+    }
     let mut shown = Vec::with_capacity(threads.len());
     for thread in &threads {
-        shown.push(app.thread_json(thread, &select).await?);
+        let found = app.thread_json(thread, &read).await?;
+        let extracted = extract.iter().map(|(name, path)| (name.clone(), at(&found, path).clone()));
+        let extracted = (!extract.is_empty()).then(|| extracted.collect::<Map<_, _>>());
+        let mut found = only(found, &select);
+        if let Some(extracted) = extracted {
+            found["extracted"] = extracted.into();
+        }
+        shown.push(found);
     }
     Ok(page(shown, offset, total))
 }

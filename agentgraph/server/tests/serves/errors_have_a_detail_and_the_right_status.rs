@@ -29,6 +29,7 @@ async fn each_error_is_a_detail_with_its_status() {
         (404, "GET", "/threads/{thread}/state/{unknown}", None),
         (422, "GET", "/assistants/steps", None),
         (404, "GET", "/assistants/{unknown}", None),
+        (422, "POST", "/assistants", Some(json!({}))),
         (422, "POST", "/threads/{thread}/runs", Some(json!({ "assistant_id": "nothing" }))),
         (404, "POST", "/threads/{thread}/runs", Some(json!({ "assistant_id": uuid::Uuid::nil() }))),
         (422, "POST", "/threads/{thread}/runs", Some(json!({}))),
@@ -44,6 +45,8 @@ async fn each_error_is_a_detail_with_its_status() {
         (422, "POST", "/threads/{thread}/runs", run(json!({ "command": { "goto": { "input": {} } } }))),
         (422, "POST", "/threads/{thread}/runs", run(json!({ "config": { "recursion_limit": 0 } }))),
         (422, "POST", "/threads/search", Some(json!({ "limit": 1_000_000 }))),
+        (422, "POST", "/threads/search", Some(json!({ "extract": { "a": "status" } }))),
+        (422, "POST", "/runs/batch", Some(json!([{ "assistant_id": "steps", "input": {} }, {}]))),
         (422, "POST", "/threads/search", Some(json!({ "status": "'; DROP TABLE" }))),
         (404, "POST", "/threads/{thread}/runs/{unknown}/cancel", None),
     ];

@@ -128,7 +128,7 @@ impl Names {
 }
 
 /// Calls of the other routes that answer at once.
-const OTHERS: [(&str, &str, &str); 24] = [
+const OTHERS: [(&str, &str, &str); 25] = [
     ("get", "/ok", ""),
     ("get", "/info", ""),
     ("get", "/openapi.json", ""),
@@ -140,6 +140,7 @@ const OTHERS: [(&str, &str, &str); 24] = [
     ("post", "/threads/count", "{}"),
     ("post", "/runs", r#"{ "assistant_id": "steps", "input": {} }"#),
     ("post", "/runs/wait", r#"{ "assistant_id": "steps", "input": {} }"#),
+    ("post", "/runs/batch", r#"[{ "assistant_id": "steps", "input": {} }]"#),
     ("post", "/runs/cancel", r#"{ "status": "all" }"#),
     ("put", "/store/items", r#"{ "namespace": ["a"], "key": "b", "value": { "c": 1 } }"#),
     ("post", "/store/items/search", r#"{ "namespace_prefix": ["a"] }"#),

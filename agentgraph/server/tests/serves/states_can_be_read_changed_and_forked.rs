@@ -1,6 +1,9 @@
 //! States, histories, changes from outside, forks, answers.
 
+use agentgraph::prelude::*;
+use agentgraph_server::Server;
 use reqwest::Method;
+use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use crate::common::Served;
@@ -337,6 +340,65 @@ async fn a_state_is_changed_from_outside_and_the_run_goes_on_from_there() {
     let (status, _) =
         server.send(Method::POST, &format!("/threads/{empty}/state"), Some(&json!({ "values": {} }))).await;
     assert_eq!(status, 400, "a thread without a graph");
+}
+
+#[derive(State, JsonSchema, Clone, Debug, Default)]
+struct Loop {
+    left: i64,
+    seen: Vec<String>,
+}
+
+/// A node whose route goes round while something is left.
+fn going_round() -> CompiledGraph<Loop> {
+    let tools = async |state: Snapshot<Loop>| Loop::update().left(state.left - 1);
+    StateGraph::new()
+        .node("agent", async || {})
+        .node("tools", tools)
+        .edge(START, "agent")
+        .branch("agent", |state: &Loop| if state.left > 0 { "tools" } else { END }, ["tools", END])
+        .edge("tools", "agent")
+        .compile()
+        .unwrap()
+}
+
+/// The routes of the node that ran last choose again, as in LangGraph: an answer of a model from which the
+/// calls of tools are removed calls none.
+#[tokio::test]
+async fn a_change_without_a_node_is_of_the_one_that_ran_last() {
+    let server = Served::of(Server::new().in_memory().graph("round", going_round())).await;
+    let made = server.post("/threads", &json!({ "metadata": { "graph_id": "round" } })).await;
+    let path = format!("/threads/{}", made["thread_id"].as_str().unwrap());
+    let change = async |values: Value, checkpoint: &Value| {
+        let change = json!({ "values": values, "checkpoint": checkpoint });
+        server.post(&format!("{path}/state"), &change).await;
+        server.get(&format!("{path}/state")).await["next"].clone()
+    };
+    assert_eq!(
+        change(json!({ "left": 2 }), &Value::Null).await,
+        json!(["agent"]),
+        "the input of a new thread"
+    );
+    let stopped = json!({ "assistant_id": "round", "interrupt_before": ["tools"] });
+    server.post(&format!("{path}/runs/wait"), &stopped).await;
+    let paused = server.get(&format!("{path}/state")).await;
+    assert_eq!(paused["next"], json!(["tools"]));
+    assert_eq!(change(json!({ "left": 0 }), &Value::Null).await, json!([]));
+    assert_eq!(change(json!({ "left": 1 }), &Value::Null).await, json!(["tools"]), "after another change");
+    assert_eq!(change(json!({ "left": 0 }), &paused["checkpoint"]).await, json!([]), "on a branch");
+    assert_eq!(change(json!({ "left": 1 }), &Value::Null).await, json!(["tools"]));
+    // Steps that are not kept leave open which node was the last.
+    let whole = json!({ "assistant_id": "round", "input": { "left": 1 }, "durability": "exit" });
+    server.post(&format!("{path}/runs/wait"), &whole).await;
+    assert_eq!(change(json!({ "left": 5 }), &Value::Null).await, json!([]));
+    // The place before an input is the end before it.
+    let next = json!({ "assistant_id": "round", "input": { "left": 0 } });
+    for _ in 0..2 {
+        server.post(&format!("{path}/runs/wait"), &next).await;
+    }
+    let history = server.post(&format!("{path}/history"), &json!({})).await;
+    let input =
+        history.as_array().unwrap().iter().find(|state| state["next"] == json!(["__start__"])).unwrap();
+    assert_eq!(change(json!({ "left": 3 }), &input["checkpoint"]).await, json!(["tools"]));
 }
 
 /// The client's `threads.create(supersteps=..)`.

@@ -34,6 +34,41 @@ async fn threads_are_found_by_status_metadata_and_page() {
     );
 }
 
+/// Lists of conversations, such as that of agent-chat-ui, ask for no order.
+#[tokio::test]
+async fn the_thread_that_changed_last_is_found_first() {
+    let server = Served::new().await;
+    let (older, newer) = (server.thread().await, server.thread().await);
+    let found = async || {
+        let found = server.post("/threads/search", &json!({ "select": ["thread_id"] })).await;
+        found.as_array().unwrap().iter().map(|thread| thread["thread_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(found().await, [&*newer, &*older]);
+    let run = json!({ "assistant_id": "steps", "input": { "text": "a" } });
+    server.post(&format!("/threads/{older}/runs/wait"), &run).await;
+    assert_eq!(found().await, [&*older, &*newer]);
+}
+
+/// The client's `threads.search(extract=..)`.
+#[tokio::test]
+async fn a_search_extracts_values() {
+    let server = Served::new().await;
+    let thread = server.post("/threads", &json!({ "metadata": { "tags": ["a", "b"] } })).await;
+    let thread = thread["thread_id"].as_str().unwrap();
+    let run = json!({ "assistant_id": "steps", "input": { "text": "a" } });
+    server.post(&format!("/threads/{thread}/runs/wait"), &run).await;
+    let extract = json!({
+        "last": "values.seen[-1]", "first": "metadata.tags[0]", "all": "values.seen", "far": "values.seen[-3]",
+        "none": "values.other.x", "wrong": "values.seen[x]",
+    });
+    let search = json!({ "extract": extract, "select": ["thread_id"] });
+    let extracted = json!({
+        "last": "second", "first": "a", "all": ["first a", "second"], "far": null, "none": null, "wrong": null,
+    });
+    let expected = json!([{ "thread_id": thread, "extracted": extracted }]);
+    assert_eq!(server.post("/threads/search", &search).await, expected);
+}
+
 #[tokio::test]
 async fn a_thread_has_the_graph_of_its_run_in_its_metadata() {
     let server = Served::new().await;
@@ -132,8 +167,13 @@ async fn assistants_have_versions_and_give_their_runs_a_configuration() {
     assert_eq!(user().await, "grace");
     server.post(&format!("/assistants/{id}/latest"), &json!({ "version": 1 })).await;
     assert_eq!(user().await, "ada");
+    let change = json!({ "graph_id": "steps" });
+    server.send(Method::PATCH, &format!("/assistants/{id}"), Some(&change)).await;
     let versions = server.post(&format!("/assistants/{id}/versions"), &json!({})).await;
-    assert_eq!(versions.as_array().unwrap().len(), 2);
+    let graphs: Vec<&Value> = versions.as_array().unwrap().iter().map(|one| &one["graph_id"]).collect();
+    assert_eq!(graphs, ["steps", "settings", "settings"]);
+    let latest = server.post(&format!("/assistants/{id}/latest"), &json!({ "version": 2 })).await;
+    assert_eq!((&latest["graph_id"], user().await), (&json!("settings"), "grace".to_owned()));
     let (status, _) = server.send(Method::DELETE, &format!("/assistants/{id}"), None).await;
     assert_eq!(status, StatusCode::NO_CONTENT);
     assert_eq!(server.post("/assistants/count", &json!({ "graph_id": "settings" })).await, 1);
@@ -142,7 +182,7 @@ async fn assistants_have_versions_and_give_their_runs_a_configuration() {
 #[tokio::test]
 async fn assistants_are_sorted_and_shown_in_part() {
     let server = Served::new().await;
-    for (name, graph) in [("b", "steps"), ("a", "settings"), ("c", "ask")] {
+    for (name, graph) in [("B", "steps"), ("a", "settings"), ("c", "ask")] {
         let made = json!({ "graph_id": graph, "name": name, "metadata": { "mine": true } });
         server.post("/assistants", &made).await;
     }
@@ -152,7 +192,7 @@ async fn assistants_are_sorted_and_shown_in_part() {
         server.send(Method::POST, "/assistants/search", Some(&body)).await
     };
     let (_, found) = search(json!({ "sort_by": "name", "sort_order": "asc", "select": ["name"] })).await;
-    assert_eq!(found, json!([{ "name": "a" }, { "name": "b" }, { "name": "c" }]));
+    assert_eq!(found, json!([{ "name": "a" }, { "name": "B" }, { "name": "c" }]));
     let (_, found) = search(json!({ "sort_by": "graph_id", "select": ["graph_id", "version"] })).await;
     let row = |graph| json!({ "graph_id": graph, "version": 1 });
     assert_eq!(found, json!([row("steps"), row("settings"), row("ask")]));

@@ -110,6 +110,7 @@ shapes! {
         limit: Option<u64>, offset: Option<u64>, ids: Option<Vec<String>>, metadata: Option<Object>,
         values: Option<Object>, status: Option<String>, graph_id: Option<String>, name: Option<String>,
         sort_by: Option<String>, sort_order: Option<String>, select: Option<Vec<String>>,
+        extract: Option<BTreeMap<String, String>>,
     }
     NewThread {
         thread_id: Option<String>, metadata: Option<Object>, graph_id: Option<String>,
