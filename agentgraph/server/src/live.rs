@@ -14,8 +14,9 @@ pub(crate) use starts::{BEHIND, Starts};
 pub(crate) use usage::{Permit, Usage};
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use agentgraph::CancellationToken;
 use serde_json::Value;
@@ -47,6 +48,8 @@ pub(crate) struct LiveRun {
     /// The owner of the thread.
     pub(crate) owner: Option<String>,
     pub(crate) cancel: CancellationToken,
+    /// When it may begin, in microseconds since 1970.
+    pub(crate) due: AtomicI64,
     /// Its place among the runs of its caller, until it ends.
     permit: Mutex<Option<Permit>>,
     frames: Mutex<Vec<Arc<Frame>>>,
@@ -61,7 +64,7 @@ pub(crate) struct LiveRun {
     is_followed: AtomicBool,
     /// Whether this process has begun to drive it.
     pub(crate) has_begun: AtomicBool,
-    /// Wakes that task.
+    /// Wakes that task, or the line of a run that is not due.
     pub(crate) news: Arc<Notify>,
     /// The log of its thread, while another replica has readers of it and this one none.
     kept_log: Mutex<Option<Arc<ThreadLog>>>,
@@ -96,6 +99,7 @@ impl LiveRun {
             owner: owner.map(str::to_owned),
             permit: Mutex::new(permit),
             cancel: CancellationToken::new(),
+            due: AtomicI64::new(0),
             frames: Mutex::default(),
             progress: watch::Sender::default(),
             stop: Mutex::default(),
@@ -207,6 +211,26 @@ impl LiveRun {
     }
 
     /// Waits until the record is stored; `false` if it could not be.
+    fn due(&self) -> i64 {
+        self.due.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the run is due or is to stop. `false` if another run goes before it.
+    pub(crate) async fn until_due(&self, live: &Live) -> bool {
+        loop {
+            let wait = u64::try_from(self.due() - crate::ids::now()).unwrap_or(0);
+            if wait == 0 {
+                return true;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_micros(wait)) => return true,
+                () = self.cancel.cancelled() => return true,
+                () = live.drain.cancelled() => return true,
+                () = self.news.notified() => if live.gives_way(self) { return false },
+            }
+        }
+    }
+
     pub(crate) async fn until_stored(&self) -> bool {
         *self.is_stored.wait().await
     }
@@ -368,6 +392,7 @@ impl Live {
         let line = lines.get_mut(&run.thread);
         let starts = line.is_none();
         if let Some(line) = line {
+            line.active.iter().for_each(|active| active.news.notify_one());
             match strategy {
                 Strategy::Reject => return None,
                 Strategy::Enqueue => {}
@@ -386,16 +411,29 @@ impl Live {
         Some(starts)
     }
 
-    /// The next run of a thread, which becomes the active one. Without one the line ends.
+    /// The next run of a thread, which becomes the active one: that which is due first. Without one the line
+    /// ends.
     pub(crate) fn next(&self, thread: &str) -> Option<Arc<LiveRun>> {
         let mut lines = lock(&self.lines);
         let line = lines.get_mut(thread)?;
-        line.active = line.waiting.pop_front();
+        let next = line.waiting.iter().enumerate().min_by_key(|(_, run)| run.due());
+        line.active = next.map(|(at, _)| at).and_then(|at| line.waiting.remove(at));
         let next = line.active.clone();
         if next.is_none() {
             lines.remove(thread);
         }
         next
+    }
+
+    /// Puts the active run back if another one is due before it.
+    pub(crate) fn gives_way(&self, run: &LiveRun) -> bool {
+        let mut lines = lock(&self.lines);
+        let Some(line) = lines.get_mut(&run.thread) else { return false };
+        let gives_way = line.waiting.iter().any(|other| other.due() < run.due());
+        if gives_way && let Some(active) = line.active.take() {
+            line.waiting.push_front(active);
+        }
+        gives_way
     }
 
     /// Takes a run that waits out of the line of its thread. `false` if it does not wait.

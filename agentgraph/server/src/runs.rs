@@ -16,6 +16,7 @@ mod trace;
 pub(crate) use request::{RunRequest, checkpoint, optional_object, settings};
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agentgraph::run::StopReason;
@@ -66,6 +67,7 @@ impl App {
             return self.admit(shared, &thread, strategy, (run, permit)).await;
         }
         let live = LiveRun::new(&run.id, &thread.id, owner_of(&thread), Some(permit));
+        live.due.store(due(&run), Ordering::Relaxed);
         let ground = self.ground(run, thread, Some(assistant));
         let ground = ground.ok_or_else(|| ApiError::unknown("Graph", &assistant.parent))?;
         let Some(must_drive) = self.live.join(&live, strategy) else { return Err(busy()) };
@@ -128,6 +130,10 @@ impl App {
                 self.live.forget(&live.id);
                 continue;
             }
+            if !live.until_due(&self.live).await {
+                continue;
+            }
+            known = known.filter(|known| known.run.id == live.id);
             let [mut pause, longest] = AGAIN;
             while let Err(Halt::Records(error)) = self.drive(&live, None, known.take()).await {
                 tracing::warn!(%error, run = live.id, "a run is driven again, since its store failed");
@@ -158,6 +164,7 @@ impl App {
                     let caller = owner.map_or_else(Caller::operator, Caller::named);
                     let permit = self.live.queued.take(&caller, usize::MAX);
                     let live = LiveRun::new(&run.id, &run.parent, owner, permit);
+                    live.due.store(due(&run), Ordering::Relaxed);
                     live.stored(true);
                     if self.live.join(&live, Strategy::Enqueue) == Some(true) {
                         let (app, thread) = (Arc::clone(self), run.parent.clone());
@@ -264,6 +271,13 @@ const RESULT: &str = "result";
 fn frame_of(LogEntry { seq, text }: LogEntry) -> Frame {
     let (event, data) = text.split_once('\n').unwrap_or(("message", &text));
     Frame { seq, event: event.to_owned(), data: data.to_owned() }
+}
+
+/// When a run may begin, in microseconds since 1970.
+fn due(run: &Record) -> i64 {
+    let seconds = run.data["kwargs"]["after_seconds"].as_f64().unwrap_or(0.0);
+    let delay = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_micros();
+    run.created.saturating_add(i64::try_from(delay).unwrap_or(i64::MAX))
 }
 
 /// Whether a run is under way or waits.

@@ -20,12 +20,12 @@ pub(super) use self::answers::{standing, wire_interrupts};
 pub(super) use self::ground::Ground;
 use self::ground::begin;
 use self::plan::{Plan, UNKNOWN_INTERRUPT};
-use super::RESULT;
 use super::events::Events;
 use super::frames::{Frames, all_views, views};
 use super::reader::EventReader;
 use super::request::{recursion_limit, texts};
 use super::trace::{Kept, checkpoint_id, mark, mark_of_message};
+use super::{RESULT, due};
 use crate::app::{App, left_by_run, merge, seen_as};
 use crate::error::{Failed, RecordError};
 use crate::graph::{Begin, Call, Edit, End, Ended, GraphEvent, Last, Moment, RunConfig, RunEvent};
@@ -210,11 +210,8 @@ impl Drive<'_> {
         if self.live.cancel.is_cancelled() || self.app.live.drain.is_cancelled() {
             return false;
         }
-        let seconds = self.run.data["kwargs"]["after_seconds"].as_f64().unwrap_or(0.0);
-        let delay = Duration::try_from_secs_f64(seconds).unwrap_or_default().as_micros();
-        let due = self.run.created.saturating_add(i64::try_from(delay).unwrap_or(i64::MAX));
-        let wait = u64::try_from(due.saturating_sub(ids::now())).unwrap_or(0);
-        if seconds == 0.0 || wait == 0 {
+        let wait = u64::try_from(due(&self.run).saturating_sub(ids::now())).unwrap_or(0);
+        if self.run.data["kwargs"]["after_seconds"] == 0.0 || wait == 0 {
             return true;
         }
         tokio::select! {

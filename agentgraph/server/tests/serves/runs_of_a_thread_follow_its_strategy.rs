@@ -168,6 +168,28 @@ async fn enqueued_runs_follow_one_another() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_not_due_holds_up_no_other() {
+    let server = Served::new().await;
+    let thread = server.thread().await;
+    let runs = format!("/threads/{thread}/runs");
+    let after = |seconds: f64, text: &str| json!({ "assistant_id": "steps", "input": { "text": text }, "after_seconds": seconds });
+    let mut later = Vec::new();
+    for seconds in [3600.0, 1800.0] {
+        later.push(server.post(&runs, &after(seconds, "later")).await["run_id"].clone());
+    }
+    server.post(&format!("{runs}/wait"), &quick("enqueue")).await;
+    let done = server.post(&format!("{runs}/wait"), &after(0.01, "soon")).await;
+    assert_eq!(done["seen"], json!(["first quick", "second", "first soon", "second"]));
+    assert_eq!(server.get(&format!("/threads/{thread}")).await["status"], "busy");
+    for run in later {
+        let run = format!("{runs}/{}", run.as_str().unwrap());
+        assert_eq!(server.get(&run).await["status"], "pending");
+        server.post(&format!("{run}/cancel?wait=true"), &json!({})).await;
+        assert_eq!(server.get(&run).await["status"], "interrupted");
+    }
+}
+
+#[tokio::test]
 async fn a_waiting_run_that_is_cancelled_ends_at_once() {
     let server = Served::new().await;
     let (thread, run) = busy(&server).await;
