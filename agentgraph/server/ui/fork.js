@@ -29,9 +29,9 @@ function fill(element, screen, shown, schema, thread) {
     problem.textContent = "";
     try {
       const values = Object.fromEntries(channels.map(({ name, read }) => [name, read()]).filter(([, value]) => value !== undefined));
-      const body = { checkpoint_id: shown.checkpoint_id, values };
-      if (as.value.trim()) body.as_node = as.value.trim();
-      await post(`threads/${thread}/state`, body);
+      // Without a node the branch goes on with the nodes of the placeholder, whatever a route would choose now.
+      const as_node = as.value.trim() || "__copy__";
+      await post(`threads/${thread}/state`, { checkpoint_id: shown.checkpoint_id, values, as_node });
       await screen.start({ input: null, ...pauses.read() });
     } catch (error) {
       element.querySelector("[aria-invalid=true]")?.focus();
