@@ -62,6 +62,8 @@ struct Drive<'a> {
     calls: u64,
     /// Whether each call is one superstep, so that the run can stop at nodes.
     goes_in_steps: bool,
+    /// The namespaces of subgraphs that the run finds open.
+    open: Vec<String>,
     /// The tasks that have begun, and the namespaces that have told a checkpoint.
     told: HashSet<String>,
 }
@@ -116,6 +118,7 @@ impl App {
             last: None,
             calls: 0,
             goes_in_steps: false,
+            open: Vec::new(),
             told: HashSet::new(),
         };
         // Boxed: the future is ten kilobytes, and every task that spawns it would hold it.
@@ -142,9 +145,14 @@ impl Drive<'_> {
             true => Some(self.app.thread_log(&self.thread.id).await?),
             false => self.app.kept_log(&self.thread.id).await?,
         };
-        if let Some(head) = head.as_ref().filter(|_| self.frames.has_checkpoints()) {
-            self.read_before(head).await;
+        if self.frames.has_checkpoints() {
+            match &head {
+                Some(head) => self.read_before(head).await,
+                None => self.frames.before = self.graph.initial(),
+            }
         }
+        self.open =
+            head.iter().flat_map(|head| &head.children).map(|child| child.namespace.clone()).collect();
         if let Some(log) = log {
             if let Some(head) = &head {
                 log.not_before(head.created.div_euclid(1000));
@@ -432,8 +440,8 @@ impl Drive<'_> {
         Ok(End::Stopped(StopReason::Cancelled))
     }
 
-    /// A call without an input begins with the head. It has not made the input that the head may hold; the
-    /// update of its command is a part of it.
+    /// A call without an input begins with the head, also in open subgraphs. It has not made the input that
+    /// the head may hold; the update of its command is a part of it.
     fn name_source(&self, event: &mut RunEvent) {
         let has_update = !self.run.data["kwargs"]["command"]["update"].is_null();
         let is_own = match event.field("source").as_str() {
@@ -441,7 +449,8 @@ impl Drive<'_> {
             Some("update") => has_update,
             _ => false,
         };
-        if is_own && event.namespace.is_empty() {
+        let is_open = event.namespace.is_empty() || self.open.iter().any(|open| **open == *event.namespace);
+        if is_own && is_open {
             event.fields.retain(|(name, _)| name != "source");
             event.fields.push(("source".into(), "loop".into()));
         }

@@ -37,7 +37,7 @@ pub(super) struct Frames {
     /// The newest checkpoint of each namespace, and its parent.
     places: HashMap<String, (WirePlace, Option<WirePlace>)>,
     /// The values before the input of the run.
-    before: Value,
+    pub(super) before: Value,
 }
 
 /// The views that the modes need.

@@ -79,24 +79,20 @@ async fn an_interrupt_is_an_update_and_a_part_of_the_last_values() {
 #[tokio::test]
 async fn events_of_subgraphs_name_their_place() {
     let server = Served::new().await;
-    let body = json!({
-        "assistant_id": "nested", "input": {}, "stream_mode": "updates", "stream_subgraphs": true,
-        "command": { "resume": null },
-    });
     let thread = server.thread().await;
-    server
-        .stream(
-            &format!("/threads/{thread}/runs/stream"),
-            &json!({
-                "assistant_id": "nested", "input": {}, "stream_mode": "updates", "stream_subgraphs": true,
-            }),
-        )
-        .await;
-    let _ = body;
+    let modes = json!(["updates", "checkpoints"]);
+    let asked =
+        json!({ "assistant_id": "nested", "input": {}, "stream_mode": modes, "stream_subgraphs": true });
+    let inputs = |events: &[Event]| {
+        let of_child = events.iter().filter(|event| event.name.starts_with("checkpoints|child:"));
+        of_child.filter(|event| event.data["metadata"]["source"] == "input").count()
+    };
+    assert_eq!(inputs(&server.stream(&format!("/threads/{thread}/runs/stream"), &asked).await), 1);
     let resumed = json!({
-        "assistant_id": "nested", "command": { "resume": "yes" }, "stream_mode": "updates", "stream_subgraphs": true,
+        "assistant_id": "nested", "command": { "resume": "yes" }, "stream_mode": modes, "stream_subgraphs": true,
     });
     let events = server.stream(&format!("/threads/{thread}/runs/stream"), &resumed).await;
+    assert_eq!(inputs(&events), 0, "the subgraph goes on");
     let inner = events.iter().find(|event| event.name.starts_with("updates|child:")).unwrap();
     let task = inner.name.strip_prefix("updates|child:").unwrap();
     assert_eq!((task.len(), task.matches('-').count()), (36, 4));
@@ -220,6 +216,7 @@ async fn checkpoints_of_an_input_come_around_its_values_and_name_their_parents()
         let events = server.stream(&path, &body(json!({ "text": text }))).await;
         assert_eq!(names(&events)[..7], expected);
         assert_eq!(events[5].data["values"], events[4].data, "values are those of their checkpoint");
+        assert!(events[1].data["values"]["seen"].is_array(), "a list is there before its first item");
     }
     let told = server.stream(&path, &body(json!({ "text": "c" }))).await;
     let told: Vec<&Value> =
