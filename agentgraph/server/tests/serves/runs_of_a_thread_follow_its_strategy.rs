@@ -1,7 +1,10 @@
 //! Runs beside each other: queued, refused, interrupted, rolled back, cancelled.
 
+use std::time::Duration;
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::common::Served;
 
@@ -177,8 +180,12 @@ async fn a_run_that_is_not_due_holds_up_no_other() {
     for seconds in [3600.0, 1800.0] {
         later.push(server.post(&runs, &after(seconds, "later")).await["run_id"].clone());
     }
-    server.post(&format!("{runs}/wait"), &quick("enqueue")).await;
-    let done = server.post(&format!("{runs}/wait"), &after(0.01, "soon")).await;
+    let wait = format!("{runs}/wait");
+    let done = async {
+        server.post(&wait, &quick("enqueue")).await;
+        server.post(&wait, &after(0.01, "soon")).await
+    };
+    let done = timeout(Duration::from_secs(60), done).await.expect("the runs that are due do not wait");
     assert_eq!(done["seen"], json!(["first quick", "second", "first soon", "second"]));
     assert_eq!(server.get(&format!("/threads/{thread}")).await["status"], "busy");
     for run in later {
