@@ -210,7 +210,6 @@ impl LiveRun {
         let _ = self.is_stored.set(is_stored);
     }
 
-    /// Waits until the record is stored; `false` if it could not be.
     fn due(&self) -> i64 {
         self.due.load(Ordering::Relaxed)
     }
@@ -231,6 +230,7 @@ impl LiveRun {
         }
     }
 
+    /// Waits until the record is stored; `false` if it could not be.
     pub(crate) async fn until_stored(&self) -> bool {
         *self.is_stored.wait().await
     }
