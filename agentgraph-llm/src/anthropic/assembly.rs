@@ -22,9 +22,13 @@ pub(super) struct Assembly {
 
 impl Assembly {
     pub(super) fn new(raw: &RawJson) -> Result<Self> {
-        let start = Object::parse(raw.get()).map_err(|_| broken("a block that is not an object"))?;
-        let kind = start.get_as("type").unwrap_or_default();
-        let whole = Some(raw.clone());
+        let mut start = Object::parse(raw.get()).map_err(|_| broken("a block that is not an object"))?;
+        let kind: String = start.get_as("type").unwrap_or_default();
+        let mut whole = Some(raw.clone());
+        if kind == "tool_use" && start.get("id").is_none_or(RawJson::is_blank) {
+            start.set("id", RawJson::string(&decode::made_id()));
+            whole = None;
+        }
         Ok(Assembly {
             kind,
             whole,
@@ -54,6 +58,9 @@ impl Assembly {
         self.whole = None;
         let kind = delta.take_as::<String>("type").unwrap_or_default();
         match kind.as_str() {
+            "text_delta" | "thinking_delta" | "input_json_delta" if self.refuses(&kind) => {
+                Err(broken(&format!("a `{kind}` for block {index}, which is of another kind")))
+            }
             "text_delta" => self.extend_field("text", &field(&delta, "text")?, index),
             "thinking_delta" => self.extend_field("thinking", &field(&delta, "thinking")?, index),
             "input_json_delta" => {
@@ -66,10 +73,23 @@ impl Assembly {
                 Ok(None)
             }
             "signature_delta" => {
-                self.start.set("signature", field(&delta, "signature")?);
+                let signature = field(&delta, "signature")?;
+                if !signature.is_blank() {
+                    self.start.set("signature", signature);
+                }
                 Ok(None)
             }
             _ => self.extend_unknown(&delta, index),
+        }
+    }
+
+    /// Whether the block has no place for what a delta brings.
+    fn refuses(&self, delta: &str) -> bool {
+        match self.kind.as_str() {
+            "text" => delta != "text_delta",
+            "thinking" => delta != "thinking_delta",
+            "tool_use" => delta != "input_json_delta",
+            _ => false,
         }
     }
 

@@ -4,7 +4,9 @@
 use crate::error::{Code, Error, Result};
 use crate::http::says_error;
 use crate::json::{Object, RawJson, WireValue, extension, is_same_json};
-use crate::message::{Block, Message, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse};
+use crate::message::{
+    Block, Message, MessageIds, RedactedThinking, Role, TextBlock, Thinking, ToolInput, ToolUse,
+};
 use crate::model::end::{Built, End};
 use crate::model::{ChatResponse, StopReason, TokenCount, Usage};
 
@@ -121,6 +123,10 @@ pub(super) fn block(raw: RawJson) -> Result<Block> {
     match known_block(&raw) {
         Some(block) => Ok(block),
         None if has_half_a_character(&raw) => Err(broken("half of a UTF-16 pair without its other half")),
+        // Kept as an unknown block, the call would be lost.
+        None if Object::parse(raw.get()).is_ok_and(|fields| is_call(&fields)) => {
+            Err(broken("a tool call whose name or id cannot be read"))
+        }
         None => Ok(Block::Unknown(raw)),
     }
 }
@@ -155,9 +161,12 @@ fn known_block(raw: &RawJson) -> Option<Block> {
     let block = match fields.take_as::<String>("type")?.as_str() {
         "text" => TextBlock { text: fields.take_as("text")?, extra: fields.into_extra() }.into(),
         "tool_use" => ToolUse {
-            id: fields.take_as("id")?,
-            name: fields.take_as("name")?,
-            input: ToolInput::Json(fields.take("input").unwrap_or_else(RawJson::empty_object)),
+            id: fields
+                .take("id")
+                .filter(|id| !id.is_blank())
+                .map_or_else(|| Some(made_id()), |id| id.parse().ok())?,
+            name: fields.take_as::<String>("name").filter(|name| !name.is_empty())?,
+            input: tool_input(fields.take("input")),
             extra: fields.into_extra(),
         }
         .into(),
@@ -173,6 +182,26 @@ fn known_block(raw: &RawJson) -> Option<Block> {
         _ => return None,
     };
     Some(block)
+}
+
+fn is_call(fields: &Object) -> bool {
+    fields.get_as::<String>("type").as_deref() == Some("tool_use")
+}
+
+/// An id for a call that came without one, since its result has to name it.
+pub(super) fn made_id() -> String {
+    format!("call_{}", MessageIds::default().next_id())
+}
+
+/// Some servers give the input as the text of its JSON.
+fn tool_input(raw: Option<RawJson>) -> ToolInput {
+    match raw.filter(|raw| !raw.is_blank()) {
+        None => ToolInput::Json(RawJson::empty_object()),
+        Some(raw) => match raw.parse::<String>() {
+            Ok(text) => ToolInput::from_text(text),
+            Err(_) => ToolInput::Json(raw),
+        },
+    }
 }
 
 /// The reasons to stop of the Messages API.

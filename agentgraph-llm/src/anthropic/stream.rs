@@ -62,9 +62,7 @@ pub(crate) struct PartialResponse {
 impl PartialAnswer for PartialResponse {
     fn take(&mut self, data: &[u8], out: &mut Vec<ChatEvent>) -> Result<bool> {
         let event = decode::parse_object(data)?;
-        if says_error(&event) {
-            return Err(failure::from_event(&event));
-        }
+        refuse_error(&event)?;
         self.take_event(event, out)
     }
 
@@ -101,7 +99,7 @@ enum Slot {
 impl PartialResponse {
     fn take_event(&mut self, mut event: Object, events: &mut Vec<ChatEvent>) -> Result<bool> {
         match event.get_as::<String>("type").unwrap_or_default().as_str() {
-            "message_start" => self.start(event.take_as("message").unwrap_or_default())?,
+            "message_start" => self.start(event.take_as("message").unwrap_or_default(), events)?,
             "content_block_start" => events.extend(self.start_block(&event)?),
             "content_block_delta" => events.extend(self.extend_block(&event)?),
             "content_block_stop" => events.extend(self.stop_block(&event)?),
@@ -111,19 +109,26 @@ impl PartialResponse {
                 return Ok(true);
             }
             "error" => return Err(failure::from_event(&event)),
+            kind if kind.ends_with("_error") => return Err(failure::from_event(&event)),
             _ => {}
         }
         Ok(false)
     }
 
-    fn start(&mut self, mut message: Object) -> Result<()> {
+    fn start(&mut self, mut message: Object, events: &mut Vec<ChatEvent>) -> Result<()> {
+        refuse_error(&message)?;
+        if !self.blocks.is_empty() {
+            return Err(broken("a second message"));
+        }
         self.head = ResponseHead::take(&mut message);
         if let Some(usage) = message.take_as::<Object>("usage") {
             self.usage.update(usage);
         }
         let content = message.take_as::<Vec<WireValue>>("content").unwrap_or_default();
         for (index, raw) in content.into_iter().enumerate() {
-            self.blocks.insert(index, Slot::Open(Assembly::new(&raw.0)?));
+            let block = Assembly::new(&raw.0)?;
+            events.extend(block.started(index));
+            self.blocks.insert(index, Slot::Open(block));
         }
         self.take_end(&mut message);
         self.rest = message;
@@ -136,6 +141,7 @@ impl PartialResponse {
 
     /// Takes the whole message, which some gateways add to the end of a stream.
     fn stop(&mut self, mut message: Object, events: &mut Vec<ChatEvent>) -> Result<()> {
+        refuse_error(&message)?;
         for (index, raw) in
             message.take_as::<Vec<WireValue>>("content").unwrap_or_default().iter().enumerate()
         {
@@ -190,6 +196,7 @@ impl PartialResponse {
         let Some(delta) = event.get_as::<Object>("delta") else {
             return Err(broken("`content_block_delta` without a delta"));
         };
+        refuse_error(&delta)?;
         match self.blocks.get_mut(&index) {
             Some(Slot::Open(block)) => block.extend(index, delta),
             Some(Slot::Closed(_)) => Err(broken(&format!("a delta for block {index}, which ended before"))),
@@ -218,9 +225,7 @@ impl PartialResponse {
             self.usage.update(usage);
         }
         let mut delta = event.take_as::<Object>("delta").unwrap_or_default();
-        if says_error(&delta) {
-            return Err(failure::from_event(&delta));
-        }
+        refuse_error(&delta)?;
         self.take_end(&mut delta);
         self.take_end(&mut event);
         let news = event.iter().filter(|(name, _)| !matches!(*name, "type" | "usage"));
@@ -229,6 +234,10 @@ impl PartialResponse {
         }
         Ok(())
     }
+}
+
+fn refuse_error(fields: &Object) -> Result<()> {
+    if says_error(fields) { Err(failure::from_event(fields)) } else { Ok(()) }
 }
 
 fn index(event: &Object) -> Result<usize> {

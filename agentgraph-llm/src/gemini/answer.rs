@@ -160,6 +160,9 @@ impl PartialResponse {
 
     fn take_content(&mut self, mut content: Object, events: &mut Vec<ChatEvent>) -> Result<()> {
         content.take("role");
+        if says_error(&content) {
+            return Err(failure::from_body(&content));
+        }
         if let Some(parts) = content.take("parts").filter(|parts| parts.get() != "null") {
             let parts: Vec<WireValue> = parts.parse().map_err(|_| broken("`parts` that are not a list"))?;
             for part in parts {
@@ -293,6 +296,7 @@ fn grown(known: &RawJson, newer: &RawJson) -> RawJson {
             let (mut all, more) = (values(known), values(more));
             match more.starts_with(&all) {
                 true => all = more,
+                false if all.starts_with(&more) => {}
                 false => all.extend(more),
             }
             RawJson::array(&all)

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::decode::broken;
 use crate::error::Result;
-use crate::json::{Object, RawJson, TextPieces};
+use crate::json::{Object, RawJson, TextPieces, is_same_json};
 
 /// The deepest place that streamed arguments may have. Deeper JSON is read by no tool.
 const MAX_DEPTH: usize = 127;
@@ -108,10 +108,18 @@ impl Arguments {
         Ok(place)
     }
 
-    /// The arguments of a call that has ended.
+    /// The arguments of a call that has ended. Those that came as a whole and in parts are two views of one.
     pub(super) fn json(&mut self) -> Result<RawJson> {
         self.close()?;
-        Ok(self.whole.take().unwrap_or_else(|| std::mem::take(&mut self.value).into()))
+        let has_parts = !self.value.is_empty();
+        let parts: RawJson = std::mem::take(&mut self.value).into();
+        match self.whole.take().filter(|whole| !(has_parts && whole.is_blank())) {
+            Some(whole) if has_parts && !is_same_json(whole.get(), parts.get()) => {
+                Err(broken("two views of the arguments of a call that contradict each other"))
+            }
+            Some(whole) => Ok(whole),
+            None => Ok(parts),
+        }
     }
 
     /// The text of arguments that were cut.

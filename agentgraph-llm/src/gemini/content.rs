@@ -42,13 +42,18 @@ impl Content {
 
     pub(super) fn push(&mut self, raw: RawJson, events: &mut Vec<ChatEvent>) -> Result<()> {
         let mut fields = Object::parse(raw.get()).map_err(|_| broken("a part that is not an object"))?;
-        if let Some(text) = fields.take("text").filter(|text| text.get() != "null") {
-            return self.push_text(&text, fields, events);
-        }
+        fields.retain(|value| value.get() != "null");
+        let text = fields.take("text");
         if let Some(call) = fields.take("functionCall") {
             let call =
                 Object::parse(call.get()).map_err(|_| broken("a function call that is not an object"))?;
+            if let Some(text) = text.filter(|text| !text.is_blank()) {
+                self.push_text(&text, Object::default(), events)?;
+            }
             return self.push_call(call, fields, events);
+        }
+        if let Some(text) = text {
+            return self.push_text(&text, fields, events);
         }
         let block = media(&raw).unwrap_or(Block::Unknown(raw));
         self.push_whole(block, events);
@@ -89,10 +94,11 @@ impl Content {
         let args = call.take("args").filter(|args| args.get() != "null");
         let will_continue = call.take_as("willContinue").unwrap_or(false);
         let partial = call.take("partialArgs").filter(|partial| partial.get() != "null");
-        if let Some(name) = name {
+        if let Some(name) = name.filter(|name| !self.is_open(id.as_deref(), name)) {
             if let Some(known) = id.as_deref().and_then(|id| self.call(id)) {
-                let whole = args.as_ref().map_or("{}", RawJson::get);
-                let is_same = known.name == name && is_same_json(known.input.text(), whole);
+                let whole = args.filter(|args| !args.is_blank());
+                let is_same = |whole: RawJson| is_same_json(known.input.text(), whole.get());
+                let is_same = known.name == name && partial.is_none() && whole.is_none_or(is_same);
                 return if is_same { Ok(()) } else { Err(broken("two function calls with one id")) };
             }
             let id = id.unwrap_or_else(|| format!("{MADE_ID}{}", self.ids.next_id()));
@@ -131,6 +137,12 @@ impl Content {
             self.blocks[index] = Piece::Whole(call);
         }
         Ok(())
+    }
+
+    /// Whether the last call still waits for arguments, and a piece names it again.
+    fn is_open(&self, id: Option<&str>, name: &str) -> bool {
+        let Some(Piece::Call(call, _)) = self.blocks.last() else { return false };
+        call.name == name && id.is_none_or(|id| call.id == id)
     }
 
     /// The call with this id.

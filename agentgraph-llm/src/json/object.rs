@@ -45,6 +45,10 @@ impl Object {
         Some(self.0.remove(at).1)
     }
 
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&RawJson) -> bool) {
+        self.0.retain(|(_, value)| is_kept(value));
+    }
+
     /// Removes and returns a field if it is a `T`; otherwise leaves it.
     pub(crate) fn take_as<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
         let value = self.get_as(name)?;

@@ -25,7 +25,8 @@ pub(super) fn from_event(fields: &Object) -> Error {
 
 /// Whether an object says that something failed.
 pub(super) fn says_error(fields: &Object) -> bool {
-    crate::http::says_error(fields) || fields.get_as::<String>("object").as_deref() == Some("error")
+    let is_error = |name: &str| fields.get_as::<String>(name).as_deref() == Some("error");
+    crate::http::says_error(fields) || is_error("object") || is_error("type")
 }
 
 #[derive(Default)]

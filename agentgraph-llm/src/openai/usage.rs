@@ -16,6 +16,11 @@ pub(super) fn normalised(raw: &RawJson) -> Usage {
     usage.input_cached_read = cached.unwrap_or(0);
     usage.input_cache_write = count(&input, "cache_write_tokens").unwrap_or(0);
     usage.output_reasoning = count(&output, "reasoning_tokens").unwrap_or(0);
+    // Some servers, such as xAI's, count thinking beside the output, and only their total has it.
+    let with_reasoning = usage.output_total.saturating_add(usage.output_reasoning);
+    if count(&fields, "total_tokens") == Some(usage.input_total.saturating_add(with_reasoning)) {
+        usage.output_total = with_reasoning;
+    }
     usage
 }
 
@@ -49,6 +54,13 @@ mod tests {
             "output_tokens_details":{"reasoning_tokens":5}}"#;
         assert_eq!(usage(chat), [100, 60, 30, 20, 5]);
         assert_eq!(usage(responses), usage(chat));
+    }
+
+    #[test]
+    fn thinking_beside_the_output_is_part_of_it() {
+        let text = r#"{"prompt_tokens":10,"completion_tokens":7,"total_tokens":37,
+            "completion_tokens_details":{"reasoning_tokens":20}}"#;
+        assert_eq!(usage(text), [10, 0, 0, 27, 20]);
     }
 
     #[test]

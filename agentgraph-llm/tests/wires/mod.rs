@@ -27,3 +27,4 @@ mod responses_have_what_their_headers_say;
 mod streams_are_read_however_they_are_cut;
 mod text_cut_between_utf16_units_comes_out_whole;
 mod token_counts_are_estimates_if_the_server_cannot_count;
+mod views_are_neither_lost_nor_invented;

@@ -107,7 +107,9 @@ impl PartialResponse {
                 self.rest.set(name, value.clone());
             }
         }
-        choices.into_iter().try_for_each(|choice| self.add_choice(choice, out))?;
+        for (position, choice) in choices.into_iter().enumerate() {
+            self.add_choice(position as u64, choice, out)?;
+        }
         error.map_or(Ok(()), Err)
     }
 
@@ -115,9 +117,9 @@ impl PartialResponse {
         self.end = std::mem::take(&mut self.end).or_worse(end);
     }
 
-    fn add_choice(&mut self, raw: RawJson, out: &mut Vec<ChatEvent>) -> Result<()> {
+    fn add_choice(&mut self, position: u64, raw: RawJson, out: &mut Vec<ChatEvent>) -> Result<()> {
         let mut choice = Object::parse(raw.get()).map_err(|_| broken("a choice that is not an object"))?;
-        let index = choice.take("index").and_then(|index| index.parse::<u64>().ok()).unwrap_or(0);
+        let index = choice.take("index").and_then(|index| index.parse::<u64>().ok()).unwrap_or(position);
         if index > 0 {
             let other = match self.others.remove(&index) {
                 Some(old) => wire::merged("", old, raw),
@@ -261,6 +263,9 @@ impl PartialResponse {
             }
         }
         for (place, piece) in places.into_iter().zip(pieces) {
+            if place.is_none() && piece.says_nothing() {
+                continue;
+            }
             let at = place.unwrap_or_else(|| {
                 self.parts.push(Part::Call(Call::default()));
                 self.parts.len() - 1
@@ -383,6 +388,9 @@ impl PartialResponse {
 
     fn add_call(&mut self, raw: RawJson, is_whole: bool, out: &mut Vec<ChatEvent>) -> Result<()> {
         let piece = Piece::parse(raw)?;
+        if piece.says_nothing() {
+            return Ok(());
+        }
         let mut calls = self.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
             _ => None,
@@ -409,10 +417,10 @@ impl PartialResponse {
                 _ => None,
             })
         };
-        let candidate = match piece.has_index() {
-            true => calls().find(|(_, call)| call.has_index_of(piece)),
-            false => calls().find(|(_, call)| call.has_id_of(piece)),
-        };
+        let is_at = |call: &Call| !piece.has_index() || call.has_index_of(piece);
+        let by_id = calls().find(|(_, call)| call.has_id_of(piece) && is_at(call));
+        let candidate =
+            by_id.or_else(|| calls().find(|(_, call)| piece.has_index() && call.has_index_of(piece)));
         // Without a usable index or id, a piece belongs to the last call.
         let last = || calls().next().filter(|_| !piece.has_index() || piece.only_continues());
         let (at, call) = candidate.or_else(last)?;
@@ -500,13 +508,13 @@ fn word(raw: RawJson) -> Option<String> {
     (!raw.is_blank()).then(|| raw.parse().unwrap_or_else(|_| raw.get().to_owned()))
 }
 
-/// The calls of a message, of which older servers have one by another name.
+/// The calls of a message, of which older servers have one by another name. Some have it by both.
 fn take_calls(message: &mut Object) -> Result<Option<Vec<RawJson>>> {
-    if let Some(call) = take_some(message, "function_call").filter(RawJson::is_object) {
-        return Ok(Some(vec![Object::default().with("function", call).to_json()]));
+    let old = take_some(message, "function_call").filter(RawJson::is_object);
+    if let Some(calls) = take_some(message, "tool_calls").filter(|calls| !calls.is_blank()) {
+        return items(&calls).map(Some).ok_or_else(|| broken("`tool_calls` that are not a list"));
     }
-    let Some(calls) = take_some(message, "tool_calls") else { return Ok(None) };
-    items(&calls).map(Some).ok_or_else(|| broken("`tool_calls` that are not a list"))
+    Ok(old.map(|call| vec![Object::default().with("function", call).to_json()]))
 }
 
 /// Servers name the field of thinking differently, and some send both with the same text.

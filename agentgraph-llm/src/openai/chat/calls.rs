@@ -5,6 +5,7 @@ use crate::json::{Growing, Object, RawJson, is_same_json};
 use crate::message::{Block, MessageIds, ToolInput, ToolUse};
 use crate::model::ChatEvent;
 
+use crate::openai::failure;
 use crate::openai::wire::{bad, broken, extend, merged};
 
 /// A piece of a call as the server sent it.
@@ -22,7 +23,12 @@ pub(super) struct Piece {
 impl Piece {
     pub(super) fn parse(raw: RawJson) -> Result<Self> {
         let mut rest = Object::parse(raw.get()).map_err(|_| broken("a tool call that is not an object"))?;
-        let index = rest.take("index").and_then(|index| index.parse().ok());
+        if failure::says_error(&rest) {
+            return Err(failure::from_event(&rest));
+        }
+        let index = rest.take("index");
+        let index =
+            index.and_then(|index| index.parse().ok().or_else(|| index.parse::<String>().ok()?.parse().ok()));
         let id = rest.take("id").map(|id| id.parse::<String>().unwrap_or_else(|_| id.get().to_owned()));
         let kind = rest.take("type").and_then(|kind| kind.parse().ok());
         let mut function: Object = rest.take_as("function").unwrap_or_default();
@@ -46,6 +52,12 @@ impl Piece {
     /// Whether it cannot be the start of a call.
     pub(super) fn only_continues(&self) -> bool {
         self.id.is_empty() && self.name.is_empty()
+    }
+
+    /// Whether it is an empty form, which some servers send beside a text.
+    pub(super) fn says_nothing(&self) -> bool {
+        let has_arguments = self.arguments.as_ref().is_some_and(|arguments| !arguments.is_blank());
+        self.only_continues() && self.is_function() && self.rest.is_empty() && !has_arguments
     }
 
     /// The arguments, if they look like whole ones.
@@ -110,8 +122,8 @@ impl Call {
             false => self.id == piece.id,
         };
         is_known
-            && !piece.name.is_empty()
-            && piece.name == self.name
+            && (piece.name.is_empty() || piece.name == self.name)
+            && self.input.text().trim_end().ends_with('}')
             && piece.whole_arguments().is_some_and(|whole| is_same_json(self.input.text(), &whole))
     }
 
@@ -180,7 +192,7 @@ impl Call {
         if name.is_empty() || name == self.name {
             return Ok(());
         }
-        if self.is_started || !self.input.text().is_empty() {
+        if self.is_started || !(self.name.is_empty() || self.input.text().is_empty()) {
             return Err(broken("a tool call whose name changes"));
         }
         self.name += name;

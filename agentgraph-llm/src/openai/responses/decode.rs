@@ -29,7 +29,7 @@ use crate::openai::{failure, usage};
 /// ```
 pub fn decode(body: &[u8]) -> Result<ChatResponse> {
     let mut fields = parse_object(body)?;
-    let output = take_some(&mut fields, "output").and_then(|output| wire::items(&output));
+    let output = items_of(&mut fields);
     if failure::says_error(&fields) {
         return Err(failure::from_event(&fields));
     }
@@ -165,26 +165,34 @@ pub(super) fn response(mut fields: Object, status: &str, content: Vec<Block>) ->
 }
 
 fn end(status: &str, fields: &Object, content: &[Block]) -> End {
+    let details: Object = fields.get_as("incomplete_details").unwrap_or_default();
+    let reason = filled(&details, "reason").unwrap_or_default();
     match Status::parse(status) {
+        // The reason says more than a status that was set too early.
+        Status::Completed if !reason.is_empty() => end("incomplete", fields, content),
+        Status::Completed if content.iter().any(is_incomplete) => End::Stop(StopReason::MaxTokens),
         Status::Completed if content.iter().any(|block| block.as_tool_use().is_some()) => {
             End::Stop(StopReason::ToolUse)
         }
         Status::Completed if content.iter().any(is_refusal) => End::Stop(StopReason::Refusal),
         Status::Completed => End::Stop(StopReason::EndTurn),
-        Status::Incomplete => {
-            let details: Object = fields.get_as("incomplete_details").unwrap_or_default();
-            let reason = filled(&details, "reason").unwrap_or_default();
-            match IncompleteReason::parse(&reason) {
-                IncompleteReason::MaxOutputTokens => End::Stop(StopReason::MaxTokens),
-                IncompleteReason::ContentFilter => End::Stop(StopReason::Refusal),
-                IncompleteReason::Missing => End::failed(status),
-                IncompleteReason::Unknown => End::unknown(&reason),
-            }
-        }
+        Status::Incomplete => match IncompleteReason::parse(&reason) {
+            IncompleteReason::MaxOutputTokens => End::Stop(StopReason::MaxTokens),
+            IncompleteReason::ContentFilter => End::Stop(StopReason::Refusal),
+            IncompleteReason::Missing => End::failed(status),
+            IncompleteReason::Unknown => End::unknown(&reason),
+        },
         Status::Failed | Status::Cancelled | Status::InProgress | Status::Queued => End::failed(status),
         Status::Missing => End::Missing,
         Status::Unknown => End::unknown(status),
     }
+}
+
+/// Whether the message that a text is part of was cut.
+fn is_incomplete(block: &Block) -> bool {
+    let Block::Text(text) = block else { return false };
+    let item = text.extra.get(items::ITEM).and_then(|item| Object::parse(item.get()).ok());
+    item.is_some_and(|item| filled(&item, "status").as_deref() == Some("incomplete"))
 }
 
 fn is_refusal(block: &Block) -> bool {
@@ -193,5 +201,17 @@ fn is_refusal(block: &Block) -> bool {
 
 /// A list of items from a field that may be missing.
 pub(super) fn output(fields: &mut Object) -> Vec<RawJson> {
-    take_some(fields, "output").and_then(|output| wire::items(&output)).unwrap_or_default()
+    items_of(fields).unwrap_or_default()
+}
+
+/// The items of the output. One that comes again, with its id and all else, is one item.
+fn items_of(fields: &mut Object) -> Option<Vec<RawJson>> {
+    let mut all: Vec<RawJson> = Vec::new();
+    for item in wire::items(&take_some(fields, "output")?)? {
+        let has_id = || Object::parse(item.get()).is_ok_and(|item| filled(&item, "id").is_some());
+        if !(all.contains(&item) && has_id()) {
+            all.push(item);
+        }
+    }
+    Some(all)
 }

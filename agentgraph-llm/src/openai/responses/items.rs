@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::json::{Growing, Object, RawJson};
 use crate::message::{Block, MessageIds, TextBlock, Thinking, ToolInput, ToolUse};
 
+use crate::openai::failure;
 use crate::openai::wire::{bad, broken, filled, items};
 
 /// The further field of a block with the item that it came from: of thinking the whole item, of a text all
@@ -117,6 +118,9 @@ fn thinking_text(item: &Object) -> Result<String> {
 }
 
 fn function_call(mut item: Object) -> Result<Block> {
+    if failure::says_error(&item) {
+        return Err(failure::from_event(&item));
+    }
     let name = filled(&item, "name").ok_or_else(|| broken("a function call without a name"))?;
     item.take("name");
     // The result has to name its call.
@@ -125,8 +129,10 @@ fn function_call(mut item: Object) -> Result<Block> {
     let text = text_of(&mut item, "arguments")?;
     let text = text.or_else(|| item.take("arguments").map(|raw| raw.get().to_owned())).unwrap_or_default();
     let input = match text.trim() {
-        // The provider says that more was to come.
-        _ if filled(&item, "status").as_deref() == Some("incomplete") => ToolInput::Malformed(text),
+        // The provider says that more was to come, or that it failed.
+        _ if matches!(filled(&item, "status").as_deref(), Some("incomplete" | "failed" | "cancelled")) => {
+            ToolInput::Malformed(text)
+        }
         "" | "null" => ToolInput::Json(RawJson::empty_object()),
         _ => ToolInput::from_text(text),
     };
