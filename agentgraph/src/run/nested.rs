@@ -87,16 +87,19 @@ struct ChildCall {
 enum Opened {
     /// It had ended: its result, and the positions of memories.
     Ended(ChildEnd, StoredMemories),
-    Open(ChildOpening),
+    /// Its loop, and the input of a new run.
+    Open(Box<Loop>, ChildRunInput),
 }
+
+/// The input of a new run, and the unfinished run that it replaces; `None` for a run that continues.
+type ChildRunInput = Option<(AnyUpdate, Option<RunId>)>;
 
 /// The start of a call, or its continuation.
 struct ChildOpening {
     parts: RunParts,
     /// The sum of the updates merged in earlier calls.
     total: AnyUpdate,
-    /// The input of a new run.
-    input: Option<(AnyUpdate, Option<RunId>)>,
+    input: ChildRunInput,
 }
 
 /// Calls a graph in the place of a node.
@@ -187,7 +190,7 @@ impl ChildCall {
             // Boxed: most calls are new, and the future of each would have room for it.
             Some(kept) if may_be_there => match Box::pin(self.open(kept, begin)).await? {
                 Opened::Ended(end, memories) => return Ok((end, memories)),
-                Opened::Open(opening) => self.make_loop(opening)?,
+                Opened::Open(run, input) => (run, input),
             },
             _ => self.make_loop(self.fresh(begin, self.journal(None)))?,
         };
@@ -215,7 +218,8 @@ impl ChildCall {
                 self.fresh(begin, journal)
             }
         };
-        Ok(Opened::Open(opening))
+        let (run, input) = self.make_loop(opening)?;
+        Ok(Opened::Open(run, input))
     }
 
     /// Calls the tasks here, or on the host of the graph or of the run around it.
@@ -371,7 +375,7 @@ impl ChildCall {
     async fn drive(
         &self,
         mut run: Box<Loop>,
-        input: Option<(AnyUpdate, Option<RunId>)>,
+        input: ChildRunInput,
     ) -> Result<(ChildEnd, StoredMemories), ChildStop> {
         run.show_edits();
         let paused = match input {
@@ -400,11 +404,7 @@ impl ChildCall {
         }
     }
 
-    #[allow(clippy::type_complexity)]
-    fn make_loop(
-        &self,
-        opening: ChildOpening,
-    ) -> Result<(Box<Loop>, Option<(AnyUpdate, Option<RunId>)>), Error> {
+    fn make_loop(&self, opening: ChildOpening) -> Result<(Box<Loop>, ChildRunInput), Error> {
         let ChildOpening { parts, total, input } = opening;
         let RunParts { position, inheritance, outputs, mut journal, sessions, sessions_changed } = parts;
         let graph = &self.callee.graph;
