@@ -140,6 +140,9 @@ impl Browser {
 
     /// Presses a key, wherever the focus is.
     pub(crate) async fn presses(&self, key: &str) {
+        // Before its first frame a new page drops keys.
+        let frame = "return new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))";
+        self.until(frame).await;
         let key = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
         let actions = json!({ "actions": [{ "type": "key", "id": "keys", "actions": key }] });
         self.command("actions", Some(actions)).await.unwrap();
