@@ -201,7 +201,7 @@ async fn timed_attempt(
         limited => {
             let stops = policies.elsewhere.is_none();
             let at = (task.request.step, task.request.index);
-            // Boxed: an attempt with other policies has no room for it.
+            // Boxed: few nodes have a time limit, and the future of every attempt would have room for it.
             Box::pin(within(limited, stops, at, &shared.bounds.beats, &*shared.services, run)).await
         }
     }

@@ -117,6 +117,7 @@ impl Loop {
                 }
             }
         };
+        // In one place: each await of it would be room in the future of every run.
         if let Pause::Interrupted(stops) = &pause {
             Box::pin(self.note_stops_reported(stops)).await?;
         }

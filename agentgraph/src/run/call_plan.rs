@@ -134,6 +134,7 @@ impl CallPlan {
             if may_be_heard() {
                 return Box::pin(self.run_in_span(events)).await.map_err(located);
             }
+            // A `match` on the result would keep it in the future, beside the call.
             let mut ready = self.make_ready_alone(events).map_err(&located)?;
             let driven = ready.drive_to_the_end().await;
             ready.outcome(driven).map_err(located)
